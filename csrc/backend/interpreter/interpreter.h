@@ -1,0 +1,9 @@
+// The reference backend: runs a graph node by node through ATen on the CPU.
+#pragma once
+
+namespace torch_lazy {
+
+// Makes the backend "interpreter" known to the registry. Call once.
+void register_interpreter_backend();
+
+}  // namespace torch_lazy

@@ -1,0 +1,101 @@
+#include "device/boxed.h"
+
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include "device/call.h"
+#include "device/devices_agree.h"
+#include "runtime/step.h"
+
+namespace torch_lazy {
+namespace {
+
+at::Tensor inner_tensor(const at::Tensor& tensor) {
+  if (!tensor.defined()) return tensor;
+  LazyTensorImpl* impl = lazy_impl(tensor);
+  return impl ? impl->inner() : tensor;
+}
+
+c10::IValue inner_value(const c10::IValue& value) {
+  if (value.isTensor()) return inner_tensor(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& tensor : value.toTensorList()) list.push_back(inner_tensor(tensor));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorList())
+      list.push_back(tensor ? std::optional<at::Tensor>(inner_tensor(*tensor)) : std::nullopt);
+    return list;
+  }
+  if (value.isDevice()) return inner_device(value.toDevice());
+  return value;
+}
+
+void push_deferred(const c10::FunctionSchema& schema, c10::ArrayRef<at::Tensor> outputs,
+                   torch::jit::Stack* stack) {
+  if (schema.returns().empty()) return;
+  if (schema.returns()[0].type()->kind() == c10::TypeKind::TensorType) {
+    for (const at::Tensor& output : outputs) stack->emplace_back(output);
+    return;
+  }
+  stack->emplace_back(c10::List<at::Tensor>(outputs));
+}
+
+// Replaces inner results from `base` on by lazy ones.
+void wrap_results(Call& call, const c10::FunctionSchema& schema, size_t base,
+                  torch::jit::Stack* stack) {
+  call.start_outputs();
+  for (size_t i = 0; i < schema.returns().size(); ++i) {
+    c10::IValue& value = (*stack)[base + i];
+    if (value.isTensor()) {
+      const int source = call.op().returned_arguments[i];
+      value = source >= 0 ? call.argument(size_t(source)) : call.wrap(std::move(value).toTensor());
+    } else if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& tensor : value.toTensorList()) list.push_back(call.wrap(tensor));
+      value = std::move(list);
+    }
+  }
+  call.finish();
+}
+
+}  // namespace
+
+void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const c10::FunctionSchema& schema = op.schema();
+  const size_t count = schema.arguments().size();
+  const size_t base = stack->size() - count;
+  const c10::ArrayRef<c10::IValue> arguments(stack->data() + base, count);
+
+  Call call(operator_info(op));
+  for (const c10::IValue& argument : arguments) {
+    call.next_argument();
+    call.look(argument);
+  }
+  const Call::Way way = call.way();
+  if (way == Call::Way::kMeta)
+    return op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
+  check_devices_agree(schema, arguments);
+  if (way == Call::Way::kRecord) {
+    call.begin();
+    for (size_t i = 0; i < count; ++i)
+      call.encode(arguments[i], *schema.arguments()[i].type());
+    if (call.match()) {
+      const c10::ArrayRef<at::Tensor> outputs = call.deferred_outputs();
+      stack->resize(base);
+      return push_deferred(schema, outputs, stack);
+    }
+  }
+  // The arguments are kept until the outputs are wrapped: outputs may be views of them.
+  std::vector<c10::IValue> kept(count);
+  for (size_t i = 0; i < count; ++i) {
+    c10::IValue& argument = (*stack)[base + i];
+    kept[i] = std::move(argument);
+    argument = inner_value(kept[i]);
+  }
+  run_below_autograd(op, stack);
+  wrap_results(call, schema, base, stack);
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,93 @@
+// Which operators the boxed kernel takes.
+//
+// The fallback catches operators without a composite kernel. A CompositeExplicitAutograd kernel hides
+// an operator from the fallback: it would run on lazy tensors and take them apart, and composite view
+// kernels would make plain TensorImpls. So all of those are registered by name, except the few below.
+#include <unordered_set>
+
+#include "device/boxed.h"
+#include "device/register.h"
+
+namespace torch_lazy {
+namespace {
+
+// Kept composite, or registered elsewhere, each for a reason.
+bool keeps_own_kernel(const std::string& name) {
+  static const std::unordered_set<std::string> names{
+      // Registered in copies.cpp and storage_operators.cpp.
+      "aten::copy_", "aten::_to_copy", "aten::_copy_from", "aten::_copy_from_and_resize",
+      "aten::set_",
+      // Read metadata only; the memory comes from empty and empty_strided, which run at the call.
+      "aten::empty_like", "aten::new_empty", "aten::new_empty_strided", "aten::empty.names",
+      // Flip a bit on an alias: no memory is touched.
+      "aten::_conj", "aten::_neg_view", "aten::_conj_physical",
+      // Autograd's and the dispatcher's own bookkeeping, never about memory.
+      "aten::_fw_primal", "aten::_make_dual", "aten::_unpack_dual", "aten::_lazy_clone",
+      "aten::_has_same_storage_numel", "aten::lift", "aten::lift_fresh",
+  };
+  return names.count(name) > 0;
+}
+
+bool mentions_tensor(const std::vector<c10::Argument>& values) {
+  for (const c10::Argument& value : values) {
+    const c10::TypePtr& type = value.type();
+    if (type->kind() == c10::TypeKind::TensorType ||
+        type->isSubtypeOf(*c10::OptionalType::ofTensor()) ||
+        type->isSubtypeOf(*c10::ListType::ofTensors()) ||
+        type->isSubtypeOf(*c10::ListType::ofOptionalTensors()))
+      return true;
+  }
+  return false;
+}
+
+// Operators over storages, streams and layouts the device does not have would only fail later and
+// less clearly; their composite kernels say what is wrong.
+bool worth_keeping_whole(const c10::FunctionSchema& schema) {
+  if (!mentions_tensor(schema.returns()) && !schema.returns().empty()) return false;
+  if (schema.returns().empty() && !mentions_tensor(schema.arguments())) return false;
+  const std::string& name = schema.name();
+  return name.find("sparse") == std::string::npos && name.find("nested") == std::string::npos &&
+         name.find("quantize") == std::string::npos && name.find("mkldnn") == std::string::npos;
+}
+
+// Lives as long as the process: unregistering while it exits would race with other threads.
+torch::Library& library(const char* name_space) {
+  return *new torch::Library(torch::Library::IMPL, name_space, c10::DispatchKey::Lazy, __FILE__,
+                             __LINE__);
+}
+
+}  // namespace
+
+void register_boxed_kernels() {
+  library("_").fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_kernel>());
+
+  torch::Library& aten = library("aten");
+  register_copies(aten);
+  register_storage_operators(aten);
+  register_hot_operators(aten);
+  register_view_operators(aten);
+
+  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    if (name.name.rfind("aten::", 0) != 0) continue;
+    const auto op = dispatcher.findSchema(name);
+    if (!op || op->hasKernelForDispatchKey(c10::DispatchKey::Lazy)) continue;
+    if (!op->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) ||
+        op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd))
+      continue;
+    const std::string full =
+        name.name + (name.overload_name.empty() ? "" : "." + name.overload_name);
+    if (keeps_own_kernel(name.name) || keeps_own_kernel(full) || !worth_keeping_whole(op->schema()))
+      continue;
+    aten.impl(full.substr(6).c_str(),
+              torch::CppFunction::makeFromBoxedFunction<&boxed_kernel>());
+  }
+}
+
+void register_device() {
+  register_guard();
+  register_boxed_kernels();
+  register_composites();
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,87 @@
+// Copies in every direction. What comes from the CPU is read at the call, because its owner may
+// change it afterwards; what goes to the CPU is a sync point.
+#include <ATen/ops/_copy_from_and_resize_ops.h>
+#include <ATen/ops/_copy_from_ops.h>
+#include <ATen/ops/_to_copy_ops.h>
+#include <ATen/ops/copy_ops.h>
+
+#include "device/register.h"
+#include "device/unboxed.h"
+
+namespace torch_lazy {
+namespace {
+
+const at::Tensor& synchronized_inner(const at::Tensor& tensor) {
+  LazyTensorImpl* impl = lazy_impl(tensor);
+  if (!impl) return tensor;
+  Recorder& recorder = Recorder::current();
+  recorder.settle(impl->binding, impl->state());
+  recorder.sync("copy to cpu");
+  return impl->inner();
+}
+
+at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
+  using Kernel = Unboxed<at::_ops::copy_>;
+  LazyTensorImpl* to = lazy_impl(self);
+  LazyTensorImpl* from = lazy_impl(source);
+  if (to && !from && source.device().is_cpu()) {
+    Recorder& recorder = Recorder::current();
+    recorder.settle(to->binding, to->state());
+    // The window does not know the destination: it can be filled before the window runs.
+    if (!recorder.touches(to->state())) {
+      const StepThreadState state;
+      to->inner().copy_(source, non_blocking);
+      return self;
+    }
+  } else if (!to && from) {
+    const at::Tensor& inner = synchronized_inner(source);
+    const StepThreadState state;
+    self.copy_(inner, non_blocking);
+    return self;
+  }
+  return Kernel::kernel(self, source, non_blocking);
+}
+
+at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
+                   std::optional<at::Layout> layout, std::optional<at::Device> device,
+                   std::optional<bool> pin_memory, bool non_blocking,
+                   std::optional<at::MemoryFormat> memory_format) {
+  const bool to_lazy = !device || device->type() == c10::DeviceType::Lazy;
+  if (to_lazy && self.device().is_cpu() && !lazy_impl(self)) {
+    const StepThreadState state;
+    return wrap_inner(at::_ops::_to_copy::redispatch(inner_keys(), self, dtype, layout,
+                                                     c10::Device(c10::kCPU), std::nullopt,
+                                                     non_blocking, memory_format));
+  }
+  if (to_lazy || !lazy_impl(self))
+    return Unboxed<at::_ops::_to_copy>::kernel(self, dtype, layout, device, pin_memory,
+                                               non_blocking, memory_format);
+  const at::Tensor& inner = synchronized_inner(self);
+  const StepThreadState state;
+  return at::_ops::_to_copy::redispatch(inner_keys(), inner, dtype, layout, device, pin_memory,
+                                        non_blocking, memory_format);
+}
+
+at::Tensor copy_from(const at::Tensor& self, const at::Tensor& destination, bool non_blocking) {
+  at::Tensor to = destination;
+  copy_(to, self, non_blocking);
+  return destination;
+}
+
+at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& destination) {
+  at::Tensor to = destination;
+  to.resize_(self.sizes());
+  copy_(to, self, false);
+  return destination;
+}
+
+}  // namespace
+
+void register_copies(torch::Library& library) {
+  library.impl("copy_", copy_);
+  library.impl("_to_copy", to_copy);
+  library.impl("_copy_from", copy_from);
+  library.impl("_copy_from_and_resize", copy_from_and_resize);
+}
+
+}  // namespace torch_lazy

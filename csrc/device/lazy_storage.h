@@ -1,0 +1,44 @@
+// The storage of a family of views on device `lazy`.
+//
+// Its own data pointer is always null: the bytes are in the backend's buffer, once there is one.
+#pragma once
+
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/StorageImpl.h>
+
+#include "trace/recorder.h"
+#include "trace/storage_state.h"
+
+namespace torch_lazy {
+
+inline const c10::Device kLazyDevice(c10::DeviceType::Lazy, 0);
+
+class LazyStorage final : public c10::StorageImpl {
+ public:
+  explicit LazyStorage(int64_t bytes)
+      : StorageImpl(use_byte_size_t{}, bytes, c10::DataPtr(nullptr, kLazyDevice), nullptr,
+                    /*resizable=*/false) {}
+  ~LazyStorage() override { Recorder::forget(state); }
+
+  // The last strong reference is gone; a weak one may keep the object.
+  void release_resources() override {
+    Recorder::forget(state);
+    state.buffer = {};
+    StorageImpl::release_resources();
+  }
+
+  StorageState state;
+};
+
+inline c10::Storage make_lazy_storage(int64_t bytes) {
+  return c10::Storage(c10::make_intrusive<LazyStorage>(bytes));
+}
+
+// A new storage over memory of the backend.
+inline c10::Storage make_lazy_storage(c10::Storage buffer) {
+  auto storage = c10::make_intrusive<LazyStorage>(int64_t(buffer.nbytes()));
+  storage->state.buffer = std::move(buffer);
+  return c10::Storage(std::move(storage));
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,139 @@
+#include "device/lazy_tensor.h"
+
+namespace torch_lazy {
+namespace {
+
+// AutocastIPU carries torch.autocast("lazy"): no autocast key belongs to Lazy, a key cannot be added
+// to a tensor later, and no other device here uses this one.
+constexpr c10::DispatchKeySet kLazyKeys =
+    c10::DispatchKeySet(c10::DispatchKey::Lazy) | c10::DispatchKeySet(c10::DispatchKey::AutocastIPU);
+
+// A tensor of the backend over a buffer, with the metadata of a lazy tensor.
+at::Tensor make_inner(const c10::Storage& buffer, const c10::TensorImpl& like) {
+  at::Tensor inner = at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(buffer), c10::DispatchKeySet(c10::DispatchKey::CPU), like.dtype());
+  c10::TensorImpl& impl = *inner.unsafeGetTensorImpl();
+  impl.set_sizes_and_strides(like.sizes(), like.strides(), like.storage_offset());
+  const uint8_t flags = tensor_flags(like);
+  if (flags & kConj) impl._set_conj(true);
+  if (flags & kNeg) impl._set_neg(true);
+  if (flags & kWrappedNumber) impl.set_wrapped_number(true);
+  return inner;
+}
+
+at::Tensor finish_wrapping(at::Tensor lazy, at::Tensor inner) {
+  auto& impl = *static_cast<LazyTensorImpl*>(lazy.unsafeGetTensorImpl());
+  const c10::TensorImpl& source = *inner.unsafeGetTensorImpl();
+  impl.set_sizes_and_strides(source.sizes(), source.strides(), source.storage_offset());
+  const uint8_t flags = tensor_flags(source);
+  if (flags & (kConj | kNeg) || tensor_flags(impl) & (kConj | kNeg)) {
+    impl._set_conj((flags & kConj) != 0);
+    impl._set_neg((flags & kNeg) != 0);
+  }
+  impl.set_inner(std::move(inner));
+  return lazy;
+}
+
+}  // namespace
+
+LazyTensorImpl::LazyTensorImpl(c10::Storage&& storage, caffe2::TypeMeta dtype)
+    : TensorImpl(std::move(storage), kLazyKeys, dtype) {}
+
+LazyTensorImpl::LazyTensorImpl(ImplType view, c10::Storage&& storage,
+                               c10::DispatchKeySet base_keys, caffe2::TypeMeta dtype)
+    : TensorImpl(view, std::move(storage), base_keys, dtype) {}
+
+const at::Tensor& LazyTensorImpl::inner() {
+  StorageState& state = this->state();
+  if (!state.resident()) {
+    Recorder& recorder = Recorder::current();
+    recorder.settle(binding, state);
+    if (!state.resident()) recorder.sync("storage needed");
+    if (state.error) std::rethrow_exception(*state.error);
+    TORCH_INTERNAL_ASSERT(state.resident(), "a lazy storage has neither memory nor a window");
+  } else if (state.error) {
+    std::rethrow_exception(*state.error);
+  }
+  if (!inner_.defined()) {
+    inner_ = make_inner(state.buffer, *this);
+  } else if (key_set().has_any(c10::DispatchKeySet({c10::DispatchKey::Conjugate,
+                                                    c10::DispatchKey::Negative})) ||
+             inner_.unsafeGetTensorImpl()->key_set().has_any(c10::DispatchKeySet(
+                 {c10::DispatchKey::Conjugate, c10::DispatchKey::Negative}))) {
+    // _conj() flips the bit of the outer tensor after its alias was made.
+    inner_ = make_inner(state.buffer, *this);
+  }
+  return inner_;
+}
+
+bool LazyTensorImpl::take_over_inner_metadata() {
+  if (!inner_.defined()) return false;
+  const c10::TensorImpl& inner = *inner_.unsafeGetTensorImpl();
+  StorageState& state = this->state();
+  if (inner.has_storage() && !inner.storage().is_alias_of(state.buffer)) {
+    storage_ = make_lazy_storage(inner.storage());
+  } else {
+    LazyStorage& storage = lazy_storage();
+    if (storage.nbytes() != state.buffer.nbytes()) storage.set_nbytes(state.buffer.nbytes());
+  }
+  if (inner.sizes() == sizes() && inner.strides() == strides() &&
+      inner.storage_offset() == storage_offset())
+    return false;
+  set_sizes_and_strides(inner.sizes(), inner.strides(), inner.storage_offset());
+  return true;
+}
+
+void LazyTensorImpl::rebind(const OutputMetadata& metadata) {
+  inner_ = at::Tensor();
+  lazy_storage().set_nbytes(size_t(metadata.storage_bytes));
+  set_sizes_and_strides(metadata.sizes, metadata.strides, metadata.offset);
+}
+
+template <class Version>
+c10::intrusive_ptr<c10::TensorImpl> LazyTensorImpl::copy_and_detach(
+    Version&& version, bool allow_metadata_change) const {
+  auto copy = c10::make_intrusive<LazyTensorImpl>(c10::Storage(storage_), data_type_);
+  copy_tensor_metadata(this, copy.get(), std::forward<Version>(version), allow_metadata_change);
+  copy->binding = binding;
+  return copy;
+}
+
+c10::intrusive_ptr<c10::TensorImpl> LazyTensorImpl::shallow_copy_and_detach(
+    const c10::VariableVersion& version_counter, bool allow_tensor_metadata_change) const {
+  return copy_and_detach(version_counter, allow_tensor_metadata_change);
+}
+
+c10::intrusive_ptr<c10::TensorImpl> LazyTensorImpl::shallow_copy_and_detach(
+    c10::VariableVersion&& version_counter, bool allow_tensor_metadata_change) const {
+  return copy_and_detach(std::move(version_counter), allow_tensor_metadata_change);
+}
+
+void LazyTensorImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& impl) {
+  TORCH_CHECK(typeid(*impl) == typeid(LazyTensorImpl),
+              "cannot give a lazy tensor the data of a tensor on ", impl->device(),
+              ": move it with .to(\"lazy\") first");
+  const auto& source = static_cast<const LazyTensorImpl&>(*impl);
+  copy_tensor_metadata(&source, this, version_counter(), allow_tensor_metadata_change());
+  binding = source.binding;
+  inner_ = at::Tensor();
+}
+
+void LazyTensorImpl::release_resources() {
+  inner_ = at::Tensor();
+  TensorImpl::release_resources();
+}
+
+at::Tensor wrap_inner(at::Tensor inner) {
+  at::Tensor lazy =
+      at::detail::make_tensor<LazyTensorImpl>(make_lazy_storage(inner.storage()), inner.dtype());
+  return finish_wrapping(std::move(lazy), std::move(inner));
+}
+
+at::Tensor wrap_inner_view(at::Tensor inner, const c10::Storage& storage,
+                           c10::DispatchKeySet base_keys) {
+  at::Tensor lazy = at::detail::make_tensor<LazyTensorImpl>(
+      c10::TensorImpl::VIEW, c10::Storage(storage), base_keys, inner.dtype());
+  return finish_wrapping(std::move(lazy), std::move(inner));
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,22 @@
+// What device/ registers with PyTorch. Called once, when the extension module is loaded.
+#pragma once
+
+#include <torch/library.h>
+
+namespace torch_lazy {
+
+void register_guard();
+// The boxed fallback, and operators that should stay whole though PyTorch could decompose them.
+void register_boxed_kernels();
+
+// Operators by kind; each fills in kernels for dispatch key Lazy of namespace aten.
+void register_hot_operators(torch::Library& library);
+void register_view_operators(torch::Library& library);
+void register_copies(torch::Library& library);
+void register_storage_operators(torch::Library& library);
+// Composite operators that decompose by device: they must choose what eager chooses on the CPU.
+void register_composites();
+
+void register_device();
+
+}  // namespace torch_lazy

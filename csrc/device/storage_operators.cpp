@@ -1,0 +1,82 @@
+// Operators that exchange a tensor's storage. They run nothing: the tensor becomes another view.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/set_ops.h>
+
+#include "device/register.h"
+#include "device/unboxed.h"
+
+namespace torch_lazy {
+namespace {
+
+LazyTensorImpl& checked_impl(const char* name, const at::Tensor& tensor) {
+  LazyTensorImpl* impl = lazy_impl(tensor);
+  TORCH_CHECK(impl, name, ": expected a tensor on device lazy but got one on ", tensor.device());
+  return *impl;
+}
+
+at::Tensor& set_source_tensor(at::Tensor& self, const at::Tensor& source) {
+  LazyTensorImpl& to = checked_impl("set_", self);
+  const LazyTensorImpl& from = checked_impl("set_", source);
+  TORCH_CHECK(from.dtype() == to.dtype(), "Could not set tensor of type ", from.dtype(),
+              " to a tensor of type ", to.dtype());
+  to.set_inner({});
+  to.set_storage_keep_dtype(source.storage());
+  to.set_sizes_and_strides(from.sizes(), from.strides(), from.storage_offset());
+  to.binding = from.binding;
+  return self;
+}
+
+at::Tensor& set_source_storage_with_offset(at::Tensor& self, c10::Storage source,
+                                           c10::SymInt offset, c10::SymIntArrayRef size,
+                                           c10::SymIntArrayRef stride) {
+  LazyTensorImpl& to = checked_impl("set_", self);
+  TORCH_CHECK(source.device().type() == c10::DeviceType::Lazy,
+              "set_: expected a storage on device lazy but got one on ", source.device(),
+              ": move it with torch.Tensor.to(\"lazy\") first");
+  auto& storage = *static_cast<LazyStorage*>(source.unsafeGetStorageImpl());
+  // The backend's own set_ checks the arguments and grows the storage as eager does.
+  Recorder& recorder = Recorder::current();
+  if (recorder.touches(storage.state)) recorder.sync("set_");
+  if (storage.state.error) std::rethrow_exception(*storage.state.error);
+  const StepThreadState state;
+  at::Tensor inner = at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(storage.state.buffer), inner_keys(), to.dtype());
+  at::_ops::set__source_Storage_storage_offset::redispatch(inner_keys(), inner,
+                                                           storage.state.buffer, offset, size,
+                                                           stride);
+  if (source.nbytes() != storage.state.buffer.nbytes())
+    source.set_nbytes(storage.state.buffer.nbytes());
+  to.set_storage_keep_dtype(std::move(source));
+  to.set_sizes_and_strides(inner.sizes(), inner.strides(), inner.storage_offset());
+  to.set_inner(std::move(inner));
+  to.binding = {};
+  return self;
+}
+
+at::Tensor& set_source_storage(at::Tensor& self, c10::Storage source) {
+  const auto elements = int64_t(source.nbytes() / self.dtype().itemsize());
+  const std::array<c10::SymInt, 1> size{elements}, stride{1};
+  return set_source_storage_with_offset(self, std::move(source), 0, size, stride);
+}
+
+at::Tensor& set_empty(at::Tensor& self) {
+  LazyTensorImpl& to = checked_impl("set_", self);
+  const StepThreadState state;
+  at::Tensor inner = at::empty({0}, at::TensorOptions(self.scalar_type()).device(c10::kCPU));
+  to.set_storage_keep_dtype(make_lazy_storage(inner.storage()));
+  to.set_sizes_and_strides(inner.sizes(), inner.strides(), 0);
+  to.set_inner(std::move(inner));
+  to.binding = {};
+  return self;
+}
+
+}  // namespace
+
+void register_storage_operators(torch::Library& library) {
+  library.impl("set_.source_Tensor", set_source_tensor);
+  library.impl("set_.source_Storage", set_source_storage);
+  library.impl("set_.source_Storage_storage_offset", set_source_storage_with_offset);
+  library.impl("set_", set_empty);
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,154 @@
+// The unboxed kernel: one template for the operators that scripts call most, without the stack.
+#pragma once
+
+#include <tuple>
+#include <vector>
+
+#include "device/call.h"
+#include "device/devices_agree.h"
+#include "runtime/thread_state.h"
+
+namespace torch_lazy {
+
+// An argument as the inner kernel takes it.
+inline const at::Tensor& inner_argument(const at::Tensor& tensor) {
+  if (!tensor.defined()) return tensor;
+  LazyTensorImpl* impl = lazy_impl(tensor);
+  return impl ? impl->inner() : tensor;
+}
+inline at::Tensor& inner_argument(at::Tensor& tensor) {
+  return const_cast<at::Tensor&>(inner_argument(std::as_const(tensor)));
+}
+inline std::optional<at::Tensor> inner_argument(const std::optional<at::Tensor>& tensor) {
+  if (!tensor) return std::nullopt;
+  return inner_argument(*tensor);
+}
+inline std::optional<c10::Device> inner_argument(std::optional<c10::Device> device) {
+  if (!device) return std::nullopt;
+  return inner_device(*device);
+}
+inline std::vector<at::Tensor> inner_argument(at::ITensorListRef tensors) {
+  std::vector<at::Tensor> list;
+  list.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) list.push_back(inner_argument(tensor));
+  return list;
+}
+inline std::vector<at::Tensor> inner_argument(at::TensorList tensors) {
+  return inner_argument(at::ITensorListRef(tensors));
+}
+template <class Plain>
+Plain inner_argument(Plain value) {
+  return value;
+}
+
+inline void check_device(const char* name, const at::Tensor& tensor) {
+  check_device_agrees(name, tensor);
+}
+inline void check_device(const char* name, const std::optional<at::Tensor>& tensor) {
+  if (tensor) check_device_agrees(name, *tensor);
+}
+inline void check_device(const char* name, at::ITensorListRef tensors) {
+  for (const at::Tensor& tensor : tensors) check_device_agrees(name, tensor);
+}
+inline void check_device(const char* name, at::TensorList tensors) {
+  for (const at::Tensor& tensor : tensors) check_device_agrees(name, tensor);
+}
+template <class Plain>
+void check_device(const char*, const Plain&) {}
+
+// The first argument taken by mutable reference: what an in-place or out= operator returns.
+template <class... Arguments>
+at::Tensor& returned_argument(Arguments&&... arguments) {
+  at::Tensor* found = nullptr;
+  const auto visit = [&](auto&& argument) {
+    if constexpr (std::is_same_v<decltype(argument), at::Tensor&>)
+      if (!found) found = &argument;
+  };
+  (visit(std::forward<Arguments>(arguments)), ...);
+  return *found;
+}
+
+// How results of type R are made from inner ones, and from the outputs of a deferred operation.
+template <class R>
+struct Results;
+
+template <>
+struct Results<at::Tensor> {
+  static at::Tensor wrap(Call& call, at::Tensor inner) { return call.wrap(std::move(inner)); }
+  static at::Tensor deferred(c10::ArrayRef<at::Tensor> outputs) { return outputs[0]; }
+};
+
+template <>
+struct Results<std::vector<at::Tensor>> {
+  static std::vector<at::Tensor> wrap(Call& call, std::vector<at::Tensor> inner) {
+    for (at::Tensor& tensor : inner) tensor = call.wrap(std::move(tensor));
+    return inner;
+  }
+  static std::vector<at::Tensor> deferred(c10::ArrayRef<at::Tensor> outputs) {
+    return outputs.vec();
+  }
+};
+
+template <class... Tensors>
+struct Results<std::tuple<Tensors...>> {
+  using Tuple = std::tuple<Tensors...>;
+  static Tuple wrap(Call& call, Tuple inner) {
+    std::apply([&](auto&... tensor) { ((tensor = call.wrap(std::move(tensor))), ...); }, inner);
+    return inner;
+  }
+  static Tuple deferred(c10::ArrayRef<at::Tensor> outputs) {
+    return from(outputs, std::index_sequence_for<Tensors...>{});
+  }
+  template <size_t... I>
+  static Tuple from(c10::ArrayRef<at::Tensor> outputs, std::index_sequence<I...>) {
+    return {outputs[I]...};
+  }
+};
+
+template <class Operator, class Signature = typename Operator::schema>
+struct Unboxed;
+
+template <class Operator, class R, class... Arguments>
+struct Unboxed<Operator, R(Arguments...)> {
+  static R kernel(Arguments... arguments) {
+    static const OperatorInfo& op = operator_info(Operator::name, Operator::overload_name);
+    Call call(op);
+    ((call.next_argument(), call.look(arguments)), ...);
+    const Call::Way way = call.way();
+    if (way == Call::Way::kMeta)
+      return Operator::redispatch(c10::DispatchKeySet(c10::DispatchKey::Meta), arguments...);
+    (check_device(Operator::name, arguments), ...);
+    if (way == Call::Way::kRecord) {
+      call.begin();
+      (call.encode(arguments), ...);
+      if (call.match()) {
+        const c10::ArrayRef<at::Tensor> outputs = call.deferred_outputs();
+        if constexpr (std::is_same_v<R, at::Tensor&>)
+          return returned_argument(static_cast<Arguments>(arguments)...);
+        else
+          return Results<R>::deferred(outputs);
+      }
+    }
+    if constexpr (std::is_same_v<R, at::Tensor&>) {
+      run(arguments...);
+      call.start_outputs();
+      call.argument(size_t(op.returned_arguments[0]));
+      call.finish();
+      return returned_argument(static_cast<Arguments>(arguments)...);
+    } else {
+      auto inner = run(arguments...);
+      call.start_outputs();
+      R results = Results<R>::wrap(call, std::move(inner));
+      call.finish();
+      return results;
+    }
+  }
+
+ private:
+  static R run(Arguments... arguments) {
+    const StepThreadState state;
+    return Operator::redispatch(inner_keys(), inner_argument(static_cast<Arguments>(arguments))...);
+  }
+};
+
+}  // namespace torch_lazy

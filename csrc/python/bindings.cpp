@@ -1,0 +1,118 @@
+// The extension module torch_lazy._C: the C++ core as Python sees it, nothing else.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
+#include <torch/version.h>
+
+#include "backend/interpreter/interpreter.h"
+#include "device/exchange.h"
+#include "device/register.h"
+#include "ir/draw.h"
+#include "ir/graph_hash.h"
+#include "ir/print.h"
+#include "runtime/compile_queue.h"
+#include "runtime/compiled_trace.h"
+#include "runtime/config.h"
+#include "runtime/metrics.h"
+#include "trace/recorder.h"
+#include "trace/source_location.h"
+
+namespace py = pybind11;
+
+namespace torch_lazy {
+namespace {
+
+using ReleaseGil = py::call_guard<py::gil_scoped_release>;
+
+py::dict metrics_dict() {
+  const Metrics& all = metrics();
+  py::dict result;
+  result["recorded"] = all.recorded.load();
+  result["matched"] = all.matched.load();
+  result["deferred"] = all.deferred.load();
+  result["run_at_once"] = all.run_at_once.load();
+  result["compiles"] = all.compiles.load();
+  result["run_ns"] = all.run_ns.load();
+  result["windows_run"] = all.windows_run.load();
+  result["windows"] = all.windows();
+  result["cuts"] = all.cuts();
+  result["syncs"] = all.syncs();
+  result["fallbacks"] = all.fallbacks();
+  return result;
+}
+
+py::list graphs() {
+  py::list result;
+  for (const auto& version : compiled_versions()) {
+    py::dict graph;
+    graph["text"] = print_graph(*version->graph.graph);
+    graph["dot"] = draw_graph(*version->graph.graph);
+    graph["hash"] = hash_graph(*version->graph.graph).hex();
+    result.append(graph);
+  }
+  return result;
+}
+
+const char* defer_name(Defer defer) {
+  switch (defer) {
+    case Defer::kHot: return "hot";
+    case Defer::kAlways: return "always";
+    case Defer::kNever: return "never";
+  }
+  return "hot";
+}
+
+void set_defer(const std::string& name) {
+  if (name == "always") {
+    throw py::value_error(
+        "defer = 'always' needs a backend without eager kernels, and none is registered: use "
+        "'hot' or 'never'");
+  }
+  if (name != "hot" && name != "never")
+    throw py::value_error("defer must be 'hot' or 'never', not '" + name + "'");
+  config().defer = name == "hot" ? Defer::kHot : Defer::kNever;
+}
+
+bool wait_for(std::optional<double> seconds) {
+  if (!seconds) return wait_for_compiles(std::nullopt);
+  return wait_for_compiles(std::chrono::milliseconds(int64_t(*seconds * 1000)));
+}
+
+void bind_config(py::module_& module) {
+  module.def("get_defer", [] { return defer_name(config().defer); });
+  module.def("set_defer", &set_defer);
+#define TORCH_LAZY_SETTING(name)                                     \
+  module.def("get_" #name, [] { return config().name.load(); });     \
+  module.def("set_" #name, [](decltype(config().name.load()) value) { \
+    config().name = value;                                           \
+  })
+  TORCH_LAZY_SETTING(verify);
+  TORCH_LAZY_SETTING(check_effects);
+  TORCH_LAZY_SETTING(warn_fallbacks);
+  TORCH_LAZY_SETTING(debug);
+  TORCH_LAZY_SETTING(window_operations);
+  TORCH_LAZY_SETTING(window_bytes);
+#undef TORCH_LAZY_SETTING
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_C, module) {
+  module.attr("torch_version") = TORCH_LAZY_TORCH_VERSION;
+  module.def("register_device", [] {
+    register_interpreter_backend();
+    register_device();
+  });
+  module.def("set_library_prefixes", &set_library_prefixes);
+  module.def("synchronize", &Recorder::synchronize_all, ReleaseGil());
+  module.def("discard", &Recorder::discard_all, ReleaseGil());
+  module.def("wait_for_compiles", &wait_for, ReleaseGil());
+  module.def("metrics", &metrics_dict);
+  module.def("reset_metrics", [] { metrics().reset(); });
+  module.def("graphs", &graphs);
+  module.def("export_inner", &export_inner, ReleaseGil());
+  module.def("import_inner", &import_inner, ReleaseGil());
+  bind_config(module);
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,115 @@
+#include "runtime/compiled_trace.h"
+
+#include <c10/util/Exception.h>
+
+#include <unordered_map>
+
+#include "runtime/compile_queue.h"
+#include "runtime/config.h"
+#include "runtime/metrics.h"
+
+namespace torch_lazy {
+namespace {
+
+// Global: traces are shared by the recorders of all threads. Grows with the number of distinct traces
+// that were seen at least twice.
+struct Cache {
+  std::mutex mutex;  // guards `traces`
+  std::unordered_map<Tape::Hash, std::vector<std::shared_ptr<CompiledTrace>>, TapeHasher> traces;
+};
+
+Cache& cache() {
+  static Cache* const instance = new Cache;
+  return *instance;
+}
+
+bool subset(const std::vector<bool>& a, const std::vector<bool>& b) {
+  for (size_t i = 0; i < a.size(); ++i)
+    if (a[i] && !(i < b.size() && b[i])) return false;
+  return true;
+}
+
+void unite(std::vector<bool>& a, const std::vector<bool>& b) {
+  if (a.size() < b.size()) a.resize(b.size());
+  for (size_t i = 0; i < b.size(); ++i)
+    if (b[i]) a[i] = true;
+}
+
+}  // namespace
+
+CompiledTrace::CompiledTrace(Tape tape, std::vector<bool> live)
+    : tape_(std::move(tape)), live_(std::move(live)) {
+  outputs_.reserve(tape_.size());
+  for (size_t i = 0; i < tape_.size(); ++i) outputs_.push_back(decode_outputs(tape_.outputs(i)));
+}
+
+std::shared_ptr<const CompiledTrace::Version> CompiledTrace::version() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return version_;
+}
+
+std::shared_ptr<const CompiledTrace::Version> CompiledTrace::version_for(
+    const std::shared_ptr<CompiledTrace>& self, const std::vector<bool>& live) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (version_ && subset(live, version_->live)) return version_;
+  const bool already_asked = subset(live, live_);
+  if (!already_asked && !failed_) {
+    unite(live_, live);
+    enqueue_compile(self);
+  }
+  return nullptr;
+}
+
+void CompiledTrace::compile(Backend& backend) {
+  std::vector<bool> live;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    live = live_;
+  }
+  std::shared_ptr<const Version> made;
+  try {
+    auto version = std::make_shared<Version>();
+    version->graph = graph_from_tape(tape_, live);
+    version->live = std::move(live);
+    CompileOptions options;
+    options.verify = config().verify;
+    version->executable = backend.compile(version->graph.graph, options)->get();
+    increment(metrics().compiles);
+    made = std::move(version);
+  } catch (const std::exception& error) {
+    TORCH_WARN_ONCE("backend '", backend.name(),
+                    "' could not compile a window, it stays eager: ", error.what());
+    metrics().count_fallback("compile failed");
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  failed_ = !made;
+  version_ = std::move(made);
+  finished_.store(true, std::memory_order_release);
+}
+
+std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const std::vector<bool>& live) {
+  std::shared_ptr<CompiledTrace> made;
+  {
+    Cache& all = cache();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    auto& same_hash = all.traces[tape.hash()];
+    for (const auto& trace : same_hash)
+      if (trace->tape().same_words(tape)) return trace;
+    made = std::make_shared<CompiledTrace>(tape.prefix(tape.size()), live);
+    same_hash.push_back(made);
+  }
+  enqueue_compile(made);
+  return made;
+}
+
+std::vector<std::shared_ptr<const CompiledTrace::Version>> compiled_versions() {
+  Cache& all = cache();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  std::vector<std::shared_ptr<const CompiledTrace::Version>> versions;
+  for (const auto& entry : all.traces)
+    for (const auto& trace : entry.second)
+      if (auto version = trace->version()) versions.push_back(std::move(version));
+  return versions;
+}
+
+}  // namespace torch_lazy

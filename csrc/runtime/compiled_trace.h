@@ -1,0 +1,61 @@
+// A trace on its way from tape to executable, shared by every recorder that knows it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "ir/graph_from_tape.h"
+#include "trace/tape.h"
+
+namespace torch_lazy {
+
+class CompiledTrace {
+ public:
+  // `live`: by storage slot, whether it outlived the window when the trace was taped.
+  CompiledTrace(Tape tape, std::vector<bool> live);
+
+  const Tape& tape() const { return tape_; }
+  const std::vector<OutputMetadata>& outputs(size_t operation) const { return outputs_[operation]; }
+
+  // What a compile made of the trace; immutable.
+  struct Version {
+    WindowGraph graph;
+    std::vector<bool> live;  // storage slots that are outputs of the graph
+    std::shared_ptr<Executable> executable;
+  };
+  // Null until compiled, and for a trace whose compile failed.
+  std::shared_ptr<const Version> version() const;
+  // The compile has ended, well or not.
+  bool finished() const { return finished_.load(std::memory_order_acquire); }
+
+  // Makes sure that a version for this live set exists or is being compiled: an executable serves
+  // every subset of its live set, and a larger one is the union of all seen, so that the moment of
+  // garbage collection makes no new versions for ever. Returns a version that serves it, or null.
+  std::shared_ptr<const Version> version_for(const std::shared_ptr<CompiledTrace>& self,
+                                             const std::vector<bool>& live);
+
+  // Called by the compile queue, off the recording thread. Never raises: a compile that fails is
+  // counted, said once, and leaves the trace to eager execution.
+  void compile(Backend& backend);
+
+ private:
+  const Tape tape_;
+  std::vector<std::vector<OutputMetadata>> outputs_;  // by operation
+  mutable std::mutex mutex_;                          // guards the fields below
+  std::vector<bool> live_;
+  std::shared_ptr<const Version> version_;
+  bool failed_ = false;
+  std::atomic<bool> finished_{false};
+};
+
+// The compiled trace with these words, made and queued for compiling if there is none yet.
+std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const std::vector<bool>& live);
+
+// All versions compiled so far, for printing.
+std::vector<std::shared_ptr<const CompiledTrace::Version>> compiled_versions();
+
+}  // namespace torch_lazy

@@ -1,0 +1,61 @@
+// Counters behind torch.lazy.metrics(). Hot ones are relaxed atomics, named ones stand behind a lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace torch_lazy {
+
+class Metrics {
+ public:
+  using Counter = std::atomic<int64_t>;
+  Counter recorded{0};     // operations that reached the recorder
+  Counter matched{0};      // of those, operations equal to the next of a known trace
+  Counter deferred{0};     // of those, run by a window
+  Counter run_at_once{0};  // run at the call
+  Counter compiles{0};     // graphs compiled
+  Counter run_ns{0};       // nanoseconds spent running windows
+  Counter windows_run{0};  // windows run by an executable
+
+  // Windows as they ended: cold, warm, hot (ran an executable) or diverged (ran by operation).
+  void count_window(const char* state) { count(windows_, state); }
+  void count_cut(const std::string& cause) { count(cuts_, cause); }
+  void count_sync(const std::string& cause) { count(syncs_, cause); }
+  // Returns how often, this time included.
+  int64_t count_fallback(const std::string& operator_name) {
+    return count(fallbacks_, operator_name);
+  }
+
+  using Named = std::map<std::string, int64_t>;
+  Named windows() const { return copy(windows_); }
+  Named cuts() const { return copy(cuts_); }
+  Named syncs() const { return copy(syncs_); }
+  Named fallbacks() const { return copy(fallbacks_); }
+  void reset();
+
+ private:
+  int64_t count(Named& named, const std::string& key) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return ++named[key];
+  }
+  Named copy(const Named& named) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return named;
+  }
+
+  mutable std::mutex mutex_;  // guards the maps below
+  Named windows_, cuts_, syncs_, fallbacks_;
+};
+
+// Global: counts for the whole process.
+Metrics& metrics();
+
+// Relaxed increment: counters order nothing.
+inline void increment(Metrics::Counter& counter, int64_t by = 1) {
+  counter.fetch_add(by, std::memory_order_relaxed);
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,210 @@
+#include "runtime/step.h"
+
+#include <ATen/ops/alias.h>
+#include <c10/core/TensorOptions.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/argument_constant.h"
+#include "runtime/thread_state.h"
+
+namespace torch_lazy {
+namespace {
+
+using Kind = OutputMetadata::Kind;
+
+// Tensors with one of these keys need kernels above the backend's.
+constexpr c10::DispatchKeySet kSpecialKeys({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative,
+                                            c10::DispatchKey::ZeroTensor});
+
+template <typename Visit>
+void for_each_value(const std::vector<Operand>& operands, const Visit& visit) {
+  for (const Operand& operand : operands) {
+    if (operand.kind == Operand::Kind::kValue) visit(operand.value);
+    for (const Operand& element : operand.elements)
+      if (element.kind == Operand::Kind::kValue) visit(element.value);
+  }
+}
+
+// An alias of the tensor that carries the flags the operand was passed with.
+at::Tensor pass_with_flags(const at::Tensor& tensor, uint8_t flags) {
+  at::Tensor alias = at::alias(tensor);
+  if (flags & kPassAsIs) return alias;
+  if (alias.is_conj() != bool(flags & kConj)) alias._set_conj(flags & kConj);
+  if (alias.is_neg() != bool(flags & kNeg)) alias._set_neg(flags & kNeg);
+  if (flags & kWrappedNumber) alias.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return alias;
+}
+
+// Runs one step after the other on one stack, so that a step allocates nothing for its operands.
+class Runner {
+ public:
+  Runner(Values& values, c10::Device device)
+      : values_(values), keys_(c10::computeDispatchKey(std::nullopt, std::nullopt, device)) {
+    stack_.reserve(32);
+  }
+
+  void run(const Step& step) {
+    special_ = false;
+    for (const Operand& operand : step.operands) push(step, operand);
+    // With special keys in play the dispatcher itself must choose: some of them fall through.
+    if (special_) [[unlikely]]
+      step.op->handle.callBoxed(&stack_);
+    else
+      step.op->handle.redispatchBoxed(keys_, &stack_);
+    take_returns(step);
+    stack_.clear();
+    for (const uint32_t slot : step.released) values_[slot].reset();
+  }
+
+ private:
+  void push(const Step& step, const Operand& operand) {
+    switch (operand.kind) {
+      case Operand::Kind::kConstant:
+        stack_.push_back(operand.constant);
+        return;
+      case Operand::Kind::kValue: {
+        const at::Tensor& tensor = values_[operand.value];
+        if (plain(step, operand, tensor)) [[likely]]
+          stack_.emplace_back(tensor);
+        else
+          stack_.emplace_back(special(step, operand, tensor));
+        return;
+      }
+      case Operand::Kind::kTensorList: {
+        c10::List<at::Tensor> list;
+        list.reserve(operand.elements.size());
+        for (const Operand& element : operand.elements) list.push_back(list_element(step, element));
+        stack_.emplace_back(std::move(list));
+        return;
+      }
+      case Operand::Kind::kOptionalTensorList: {
+        c10::List<std::optional<at::Tensor>> list;
+        list.reserve(operand.elements.size());
+        for (const Operand& element : operand.elements) {
+          at::Tensor tensor = list_element(step, element);
+          list.push_back(tensor.defined() ? std::optional(std::move(tensor)) : std::nullopt);
+        }
+        stack_.emplace_back(std::move(list));
+        return;
+      }
+    }
+  }
+
+  at::Tensor list_element(const Step& step, const Operand& element) {
+    if (element.kind == Operand::Kind::kConstant)
+      return element.constant.isTensor() ? element.constant.toTensor() : at::Tensor();
+    const at::Tensor& tensor = values_[element.value];
+    return plain(step, element, tensor) ? tensor : special(step, element, tensor);
+  }
+
+  static bool plain(const Step& step, const Operand& operand, const at::Tensor& tensor) {
+    return (tensor.key_set() & kSpecialKeys).empty() && (operand.flags & ~kPassAsIs) == 0 &&
+           step.rebound.empty();
+  }
+
+  at::Tensor special(const Step& step, const Operand& operand, const at::Tensor& tensor) {
+    at::Tensor passed = tensor;
+    const uint8_t has = uint8_t(tensor.is_conj() ? kConj : 0) | uint8_t(tensor.is_neg() ? kNeg : 0);
+    const bool rebound =
+        std::find(step.rebound.begin(), step.rebound.end(), operand.value) != step.rebound.end();
+    if (rebound || (!(operand.flags & kPassAsIs) && operand.flags != has))
+      passed = pass_with_flags(tensor, operand.flags);
+    special_ |= !(passed.key_set() & kSpecialKeys).empty();
+    return passed;
+  }
+
+  void take_returns(const Step& step) {
+    size_t next = 0;
+    const auto take = [&](at::Tensor tensor) {
+      const int64_t slot = next < step.outputs.size() ? step.outputs[next] : -1;
+      ++next;
+      if (slot >= 0) values_[slot] = std::move(tensor);
+    };
+    for (c10::IValue& value : stack_) {
+      if (value.isTensor()) {
+        take(std::move(value).toTensor());
+      } else if (value.isTensorList()) {
+        c10::List<at::Tensor> list = std::move(value).toTensorList();
+        for (size_t i = 0; i < list.size(); ++i) take(list.extract(i));
+      }
+    }
+  }
+
+  Values& values_;
+  const c10::DispatchKeySet keys_;
+  torch::jit::Stack stack_;
+  bool special_ = false;  // the step being run has an operand with special keys
+};
+
+}  // namespace
+
+void prepare_operand(Operand& operand, const c10::TypePtr& formal, c10::Device device) {
+  if (operand.kind != Operand::Kind::kConstant) return;
+  if (operand.constant.isNone() && formal->kind() == c10::TypeKind::TensorType)
+    operand.constant = at::Tensor();
+  else
+    operand.constant = argument_constant(operand.constant, formal, device);
+}
+
+void plan_releases(std::vector<Step>& steps, c10::ArrayRef<uint32_t> kept) {
+  std::vector<bool> settled;  // by slot: kept, or released by a later step
+  const auto settle = [&](uint32_t slot) {
+    if (slot >= settled.size()) settled.resize(slot + 1);
+    const bool first = !settled[slot];
+    settled[slot] = true;
+    return first;
+  };
+  for (const uint32_t slot : kept) settle(slot);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    step->released.clear();
+    const auto release = [&](uint32_t slot) {
+      if (settle(slot)) step->released.push_back(slot);
+    };
+    for (const int64_t slot : step->outputs)
+      if (slot >= 0) release(uint32_t(slot));
+    for_each_value(step->operands, release);
+  }
+}
+
+std::optional<RunFailure> run_steps(const std::vector<Step>& steps, Values& values,
+                                    c10::Device device) {
+  const StepThreadState state;
+  Runner runner(values, device);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    try {
+      runner.run(steps[i]);
+    } catch (...) {
+      return RunFailure{i, std::current_exception()};
+    }
+  }
+  return std::nullopt;
+}
+
+void run_below_autograd(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const StepThreadState state;
+  op.callBoxed(stack);
+}
+
+Step step_from_tape(const Tape& tape, size_t index, std::vector<InputMetadata>* inputs,
+                    c10::Device device) {
+  Step step;
+  step.op = tape.entry(index).op;
+  const c10::FunctionSchema& schema = step.op->handle.schema();
+  step.operands = decode_operands(tape.words(index), inputs);
+  for (size_t i = 0; i < step.operands.size(); ++i)
+    prepare_operand(step.operands[i], schema.arguments().at(i).type(), device);
+  std::vector<uint32_t> arguments;
+  for_each_value(step.operands, [&](uint32_t value) { arguments.push_back(value); });
+  for (const OutputMetadata& output : decode_outputs(tape.outputs(index))) {
+    const bool made = output.kind != Kind::kUndefined && output.kind != Kind::kArgument;
+    step.outputs.push_back(made ? int64_t(output.value) : -1);
+    if (output.kind == Kind::kArgumentRebound) step.rebound.push_back(arguments.at(output.source));
+  }
+  step.returns_list =
+      schema.returns().size() == 1 && schema.returns()[0].type()->kind() == c10::TypeKind::ListType;
+  return step;
+}
+
+}  // namespace torch_lazy

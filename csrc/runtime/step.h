@@ -1,0 +1,57 @@
+// One operation of a window made ready to run: its operator, its constants decoded, its tensors by
+// value slot. The interpreter backend runs graphs as steps, and so does the recorder when it has to
+// run a window without an executable.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
+
+#include <optional>
+#include <vector>
+
+#include "backend/backend.h"
+#include "trace/operator_info.h"
+#include "trace/tape.h"
+
+namespace torch_lazy {
+
+// A flag of a Step's operand beside TensorFlag: the value's own conj and neg bits are the right ones.
+constexpr uint8_t kPassAsIs = 0x80;
+
+struct Step {
+  const OperatorInfo* op;
+  std::vector<Operand> operands;
+  // The slot each flattened tensor return goes to; -1: the return is an argument itself, or undefined.
+  std::vector<int64_t> outputs;
+  // For a return that is an argument with new metadata (t_, resize_): the argument is passed as an
+  // alias of its own, so that other uses of its old value keep their metadata.
+  std::vector<uint32_t> rebound;  // value slots to pass as aliases
+  bool returns_list = false;
+  // Values nobody reads after this step; their memory is released then.
+  std::vector<uint32_t> released;
+};
+
+// Values of a run by slot. A slot is undefined before its step ran and after its release.
+using Values = std::vector<at::Tensor>;
+
+// Fills `released` for every step, keeping the given values.
+void plan_releases(std::vector<Step>& steps, c10::ArrayRef<uint32_t> kept);
+
+// Runs steps in order below autograd, autocast and modes, on the backend's dispatch key. Stops at the
+// first that raises and says which. `device` is where the backend's tensors live.
+std::optional<RunFailure> run_steps(const std::vector<Step>& steps, Values& values,
+                                    c10::Device device = c10::kCPU);
+
+// Gives a constant operand the type that the argument declares; see argument_constant(). None becomes
+// an undefined tensor where a Tensor is declared.
+void prepare_operand(Operand& operand, const c10::TypePtr& formal, c10::Device device);
+
+// Runs one operator on the backend's tensors under the one thread state every step has: below
+// autograd, no autocast, no modes.
+void run_below_autograd(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+// The step of an operation on a tape.
+Step step_from_tape(const Tape& tape, size_t index, std::vector<InputMetadata>* inputs,
+                    c10::Device device = c10::kCPU);
+
+}  // namespace torch_lazy

@@ -1,0 +1,90 @@
+#include "runtime/verify.h"
+
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/empty_strided.h>
+
+#include <cstring>
+#include <unordered_map>
+
+#include "runtime/step.h"
+#include "runtime/thread_state.h"
+
+namespace torch_lazy {
+namespace {
+
+// Backends may reorder sums; anything beyond that is a wrong kernel. Relative, then absolute.
+constexpr double kRelative = 1e-4, kAbsolute = 1e-5;
+
+// Copies that share storage where the originals do.
+class AliasedCopies {
+ public:
+  at::Tensor copy(const at::Tensor& tensor) {
+    const c10::StorageImpl* key = tensor.storage().unsafeGetStorageImpl();
+    auto found = copies_.find(key);
+    if (found == copies_.end()) {
+      const int64_t bytes = int64_t(tensor.storage().nbytes());
+      at::Tensor memory =
+          at::empty_strided({bytes}, {1}, at::TensorOptions(c10::kByte).device(c10::kCPU));
+      if (bytes) std::memcpy(memory.mutable_data_ptr(), tensor.storage().data(), size_t(bytes));
+      found = copies_.emplace(key, memory.storage()).first;
+    }
+    at::Tensor copied = at::detail::make_tensor<c10::TensorImpl>(
+        c10::Storage(found->second), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
+    copied.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(),
+                                                        tensor.storage_offset());
+    if (tensor.is_conj()) copied.unsafeGetTensorImpl()->_set_conj(true);
+    if (tensor.is_neg()) copied.unsafeGetTensorImpl()->_set_neg(true);
+    return copied;
+  }
+
+ private:
+  std::unordered_map<const c10::StorageImpl*, c10::Storage> copies_;
+};
+
+void check_equal(const at::Tensor& got, const at::Tensor& expected, const std::string& what) {
+  const bool same_metadata = got.sizes() == expected.sizes() &&
+                             got.strides() == expected.strides() && got.dtype() == expected.dtype();
+  TORCH_CHECK(same_metadata && at::allclose(got, expected, kRelative, kAbsolute, true),
+              "TORCH_LAZY_VERIFY: ", what,
+              " differs between the executable and the operations run one by one");
+}
+
+std::unordered_map<uint32_t, uint32_t> root_values(const Tape& tape) {
+  std::unordered_map<uint32_t, uint32_t> roots;
+  for (size_t i = 0; i < tape.size(); ++i)
+    for (const OutputMetadata& output : decode_outputs(tape.outputs(i)))
+      if (output.kind == OutputMetadata::Kind::kFresh) roots[output.storage] = output.value;
+  return roots;
+}
+
+}  // namespace
+
+RunResult run_and_verify(const CompiledTrace::Version& version, const Tape& tape,
+                         const RunArguments& arguments) {
+  const StepThreadState state;
+  std::vector<Step> steps;
+  std::vector<InputMetadata> described;
+  for (size_t i = 0; i < tape.size(); ++i) steps.push_back(step_from_tape(tape, i, &described));
+  AliasedCopies copies;
+  Values values(tape.values);
+  std::vector<at::Tensor> copied_inputs;
+  for (const at::Tensor& input : arguments.inputs) copied_inputs.push_back(copies.copy(input));
+  for (size_t i = 0; i < described.size(); ++i) values[described[i].value] = copied_inputs[i];
+
+  RunResult result = version.executable->run(arguments);
+  const auto failure = run_steps(steps, values);
+  TORCH_CHECK(failure.has_value() == result.failure.has_value(),
+              "TORCH_LAZY_VERIFY: the window fails only when it is ",
+              failure ? "run one by one" : "run by its executable");
+  if (failure) return result;
+  const auto roots = root_values(tape);
+  for (size_t i = 0; i < result.outputs.size(); ++i) {
+    const uint32_t storage = version.graph.output_storages[i];
+    check_equal(result.outputs[i], values[roots.at(storage)], "output " + std::to_string(i));
+  }
+  for (size_t i = 0; i < copied_inputs.size(); ++i)
+    check_equal(arguments.inputs[i], copied_inputs[i], "input " + std::to_string(i));
+  return result;
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,106 @@
+#include "trace/operator_info.h"
+
+#include <xxhash.h>
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace torch_lazy {
+namespace {
+
+bool makes_uninitialized_memory(const std::string& name) {
+  static const auto* const names = new std::unordered_set<std::string>{
+      "aten::empty.memory_format", "aten::empty_strided", "aten::empty_quantized"};
+  return names->count(name) > 0;
+}
+
+// Outputs that a window can hand out without running: tensors, or one list of tensors.
+bool returns_only_tensors(const c10::FunctionSchema& schema) {
+  const auto& returns = schema.returns();
+  if (returns.size() == 1 && returns[0].type()->isSubtypeOf(*c10::ListType::ofTensors()))
+    return true;
+  for (const c10::Argument& value : returns)
+    if (value.type()->kind() != c10::TypeKind::TensorType) return false;
+  return true;
+}
+
+bool may_rebind_arguments(const c10::FunctionSchema& schema, const Effects& effects) {
+  if (effects.inplace_view) return true;
+  for (const c10::Argument& argument : schema.arguments())
+    if (argument.is_out()) return true;
+  return schema.name() == "aten::resize_" || schema.name() == "aten::resize_as_";
+}
+
+std::vector<int> returned_arguments(const c10::FunctionSchema& schema) {
+  std::vector<int> returned;
+  for (const c10::Argument& value : schema.returns()) {
+    returned.push_back(-1);
+    const c10::AliasInfo* alias = value.alias_info();
+    if (!alias || !alias->isWrite()) continue;
+    for (size_t i = 0; i < schema.arguments().size(); ++i) {
+      const c10::AliasInfo* argument = schema.arguments()[i].alias_info();
+      if (argument && argument->beforeSets() == alias->beforeSets()) returned.back() = int(i);
+    }
+  }
+  return returned;
+}
+
+OperatorInfo make_info(const c10::OperatorHandle& handle) {
+  const c10::FunctionSchema& schema = handle.schema();
+  std::string name = schema.name();
+  if (!schema.overload_name().empty()) name += "." + schema.overload_name();
+  const Effects& effects = effects_of(handle);
+  const uint64_t id = XXH3_64bits(name.data(), name.size());
+  const bool mask = effects.data_dependent_only_with_masks;
+  const bool uninitialized = makes_uninitialized_memory(name);
+  // One that returns nothing is recorded for what it writes (_foreach_add_).
+  const bool recordable = returns_only_tensors(schema) &&
+                          (!schema.returns().empty() || effects.writes_any());
+  const bool deferrable =
+      effects.known && recordable && !effects.random && (mask || !effects.data_dependent_output);
+  const bool rebinds = may_rebind_arguments(schema, effects);
+  return {handle,        std::move(name), id,      &effects, deferrable, mask,
+          uninitialized, effects.random,  rebinds, returned_arguments(schema)};
+}
+
+// Global: one entry per operator used, never removed, so references stay valid.
+struct Table {
+  std::mutex mutex;  // guards `infos`
+  std::unordered_map<const c10::FunctionSchema*, OperatorInfo> infos;
+};
+
+const OperatorInfo& look_up(const c10::OperatorHandle& handle) {
+  static Table* const table = new Table;
+  const c10::FunctionSchema* key = &handle.schema();
+  const std::lock_guard<std::mutex> lock(table->mutex);
+  const auto found = table->infos.find(key);
+  if (found != table->infos.end()) return found->second;
+  return table->infos.emplace(key, make_info(handle)).first->second;
+}
+
+}  // namespace
+
+const OperatorInfo& operator_info(const c10::OperatorHandle& handle) {
+  // A direct-mapped cache per thread keeps the lock off the recording path. The schema's address
+  // names an operator for as long as it is registered.
+  struct Cached {
+    const c10::FunctionSchema* key = nullptr;
+    const OperatorInfo* info = nullptr;
+  };
+  // On the heap: what an extension module may keep in static thread storage is scarce.
+  static thread_local const auto cache_of_thread = std::make_unique<std::array<Cached, 1024>>();
+  std::array<Cached, 1024>& cache = *cache_of_thread;
+  const c10::FunctionSchema* key = &handle.schema();
+  Cached& cached = cache[(reinterpret_cast<uintptr_t>(key) >> 5) % cache.size()];
+  if (cached.key != key) cached = {key, &look_up(handle)};
+  return *cached.info;
+}
+
+const OperatorInfo& operator_info(const char* name, const char* overload) {
+  return operator_info(c10::Dispatcher::singleton().findSchemaOrThrow(name, overload));
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,41 @@
+// What the recorder needs to know of an operator, looked up once per operator and then by pointer.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/effects.h"
+
+namespace torch_lazy {
+
+struct OperatorInfo {
+  c10::OperatorHandle handle;
+  std::string name;        // "aten::add.Tensor"
+  uint64_t id;             // XXH3 of `name`: stable across processes, stands on the tape
+  const Effects* effects;  // never null; lives as long as the process
+
+  // May stand in a deferred window: effects known, returns tensors only, metadata of the outputs
+  // depends on the metadata of the inputs alone, no random numbers.
+  bool deferrable;
+  // As deferrable, but only when no argument is a mask: with one the output's size depends on data.
+  bool dynamic_with_mask;
+  // Makes memory whose contents nobody may rely on (empty, empty_strided): runs at the call.
+  bool uninitialized;
+  // Draws random numbers: runs at the call, so that generators advance in eager's order.
+  bool random;
+  // May change sizes, strides, dtype or storage of an argument (t_, resize_, out= that resizes).
+  bool may_rebind;
+  // By return: the schema argument that is returned (in-place and out= variants), or -1.
+  std::vector<int> returned_arguments;
+};
+
+// Never fails; the reference stays valid for the life of the process. Thread safe.
+const OperatorInfo& operator_info(const c10::OperatorHandle& handle);
+
+// Looks up by qualified name ("aten::add", "Tensor"); raises when there is no such operator.
+const OperatorInfo& operator_info(const char* name, const char* overload);
+
+}  // namespace torch_lazy

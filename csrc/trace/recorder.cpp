@@ -1,0 +1,382 @@
+#include "trace/recorder.h"
+
+#include <ATen/ops/clone.h>
+#include <torch/csrc/autograd/graph_task.h>
+
+#include "runtime/config.h"
+#include "runtime/metrics.h"
+#include "trace/debug.h"
+
+namespace torch_lazy {
+
+std::mutex& Recorder::mutex() {
+  static std::mutex* const instance = new std::mutex;
+  return *instance;
+}
+
+std::condition_variable& Recorder::idle_condition() {
+  static auto* const instance = new std::condition_variable;
+  return *instance;
+}
+
+uint64_t Recorder::next_serial() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+void Recorder::wait_until_idle(Lock& lock, Recorder& recorder) {
+  idle_condition().wait(lock, [&] { return !recorder.running_; });
+}
+
+void Recorder::raise_error() {
+  std::exception_ptr error = std::exchange(error_, nullptr);
+  if (lock_.owns_lock()) lock_.unlock();
+  std::rethrow_exception(error);
+}
+
+// ---------------------------------------------------------------- one operation
+
+void Recorder::settle(const ValueBinding& binding, StorageState& storage) {
+  if (storage.error) std::rethrow_exception(*storage.error);
+  Recorder* other = storage.recorder.load(std::memory_order_acquire);
+  if (other && other != this && other->mode_ == Mode::kDeferring) {
+    other->cut("touched by another thread");
+    if (storage.error) std::rethrow_exception(*storage.error);
+  }
+  // A tensor that took over a pending storage without an operation (set_): the tape has no name for it.
+  if (!storage.resident() && binding.window != serial_) sync("storage taken over");
+}
+
+void Recorder::begin(const OperatorInfo& op) {
+  increment(metrics().recorded);
+  const bool backward = torch::autograd::get_current_graph_task_id() != -1;
+  lock_.lock();
+  if (running_) wait_until_idle(lock_, *this);
+  if (mode_ != Mode::kIdle) {
+    if (backward != backward_)
+      close(lock_, backward ? "backward begins" : "backward ends", false);
+    else if (StateWord::current_version() != state_version_)
+      close(lock_, "state changed", false);
+  }
+  if (error_) raise_error();
+  if (mode_ == Mode::kIdle) start_window(backward);
+  tape_.begin(&op, current_operation_location(backward));
+}
+
+bool Recorder::tensor(ValueBinding& binding, StorageState& storage, const c10::TensorImpl& impl,
+                      int64_t storage_bytes, uint8_t flags) {
+  if (binding.window == serial_) {
+    tape_.word(make_word(Tag::kValue, binding.slot, 0, flags));
+    return false;
+  }
+  const bool first = !touches(storage);
+  if (first) bind_storage(storage, storage_bytes, false, 0);
+  binding = {serial_, tape_.values++};
+  tape_.word(make_word(Tag::kInput, binding.slot, 0, flags));
+  tape_.tensor_metadata(impl, storage.slot, first, storage_bytes);
+  return mode_ == Mode::kDeferring;
+}
+
+void Recorder::cpu_tensor(const at::Tensor& tensor) {
+  tape_.word(make_word(Tag::kCpuTensor, tape_.values++));
+  tape_.tensor_metadata(*tensor.unsafeGetTensorImpl(), 0, true, 0);
+  if (mode_ == Mode::kDeferring) inputs_.push_back(at::clone(tensor));
+}
+
+bool Recorder::match() {
+  if (mode_ == Mode::kDeferring) {
+    if (cursor_.advance(tape_.open_words())) {
+      increment(metrics().matched);
+      increment(metrics().deferred);
+      return true;
+    }
+    diverge(lock_);
+    if (error_) {
+      tape_.abandon();
+      raise_error();
+    }
+  }
+  lock_.unlock();
+  increment(metrics().run_at_once);
+  return false;
+}
+
+void Recorder::bind_storage(StorageState& storage, int64_t bytes, bool made, uint32_t root) {
+  storage.window = serial_;
+  storage.slot = tape_.storages++;
+  StorageState* owner = nullptr;
+  if (!storage.recorder.load(std::memory_order_relaxed)) {
+    storage.recorder.store(this, std::memory_order_release);
+    owner = &storage;
+  }
+  storages_.push_back({owner, bytes, made, root});
+  if (made) held_bytes_ += bytes;
+}
+
+void Recorder::bind_output(const OutputMetadata& output, ValueBinding& binding,
+                           StorageState* storage) {
+  using Kind = OutputMetadata::Kind;
+  if (output.kind == Kind::kUndefined || output.kind == Kind::kArgument) return;
+  binding = {serial_, tape_.values++};
+  if (output.kind == Kind::kFresh) bind_storage(*storage, output.storage_bytes, true, binding.slot);
+}
+
+void Recorder::end_deferred() {
+  tape_.copy_outputs(cursor_.output_words());
+  tape_.end();
+  std::string cause;
+  const Segment::End* end = cursor_.end();
+  if (end && end->automatic && cursor_.at_leaf())
+    close(lock_, "period", true);
+  else if (limit_reached(cause))
+    close(lock_, cause, true);
+  lock_.unlock();
+}
+
+void Recorder::begin_outputs() { lock_.lock(); }
+
+void Recorder::undefined_output() { tape_.output({}); }
+
+void Recorder::argument_output(uint32_t source) {
+  OutputMetadata output;
+  output.kind = OutputMetadata::Kind::kArgument;
+  output.source = source;
+  tape_.output(output);
+}
+
+void Recorder::output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorImpl& impl,
+                      int64_t storage_bytes, uint8_t flags, ValueBinding& binding,
+                      StorageState& storage) {
+  binding = {serial_, tape_.values++};
+  if (kind == OutputMetadata::Kind::kFresh)
+    bind_storage(storage, storage_bytes, true, binding.slot);
+  tape_.output(kind, source, impl, storage_bytes, flags, binding.slot, storage.slot);
+}
+
+void Recorder::end_run() {
+  tape_.end();
+  std::string cause;
+  window_operators_.push_back(tape_.entry(tape_.size() - 1).op->id);
+  period_.push(window_operators_.back());
+  if (at_period())
+    close(lock_, "period", true);
+  else if (limit_reached(cause))
+    close(lock_, cause, true);
+  lock_.unlock();
+}
+
+void Recorder::abandon() {
+  if (!lock_.owns_lock()) lock_.lock();
+  tape_.abandon();
+  // The slots given to its arguments are described nowhere now: start afresh.
+  close(lock_, "error", false);
+  lock_.unlock();
+}
+
+// ---------------------------------------------------------------- cuts
+
+void Recorder::start_window(bool backward) {
+  backward_ = backward;
+  state_ = StateWord::current();
+  state_version_ = StateWord::current_version();
+  admit_ready_traces();
+  mode_ = Mode::kEager;
+  if (config().defer == Defer::kNever) return;
+  const auto known = known_.find({state_.hash(), backward});
+  if (known == known_.end()) return;
+  cursor_ = known->second.start();
+  mode_ = Mode::kDeferring;
+}
+
+void Recorder::admit_ready_traces() {
+  for (size_t i = 0; i < awaited_.size();) {
+    if (!awaited_[i].trace->finished()) {
+      ++i;
+      continue;
+    }
+    const Awaited ready = std::move(awaited_[i]);
+    awaited_[i] = std::move(awaited_.back());
+    awaited_.pop_back();
+    if (ready.trace->version()) known_[ready.key].insert(ready.trace, ready.automatic_end);
+  }
+}
+
+void Recorder::sync(const std::string& cause) {
+  metrics().count_sync(cause);
+  cut(cause);
+  const Lock lock(mutex());
+  if (error_) {
+    std::exception_ptr error = std::exchange(error_, nullptr);
+    std::rethrow_exception(error);
+  }
+}
+
+void Recorder::cut(const std::string& cause) {
+  Lock lock(mutex());
+  if (running_) wait_until_idle(lock, *this);
+  close(lock, cause, false);
+}
+
+void Recorder::close(Lock& lock, const std::string& cause, bool automatic) {
+  if (mode_ == Mode::kIdle) return;
+  metrics().count_cut(cause);
+  const char* state = "cold";
+  if (tape_.empty()) {
+    release_bindings();
+  } else if (mode_ == Mode::kDeferring) {
+    const Segment::End* end = cursor_.end();
+    auto version = end ? end->trace->version_for(end->trace, live()) : nullptr;
+    if (version) {
+      run_window(lock, *version);
+      state = "hot";
+    } else {
+      learn(automatic);
+      run_by_operation(lock, tape_.size());
+      state = "diverged";
+    }
+  } else {
+    state = learn(automatic) ? "warm" : "cold";
+  }
+  if (!tape_.empty()) metrics().count_window(state);
+  debug_window(cause, state, tape_);
+  release_bindings();
+  follows_period_ = automatic && cause == "period";
+  if (follows_period_) {
+    period_operators_ = window_operators_;
+  }
+  window_operators_.clear();
+  period_.reset();
+  tape_.clear();
+  held_bytes_ = 0;
+  serial_ = next_serial();
+  mode_ = Mode::kIdle;
+}
+
+void Recorder::release_bindings() {
+  for (BoundStorage& storage : storages_)
+    if (storage.owner) storage.owner->recorder.store(nullptr, std::memory_order_release);
+  storages_.clear();
+}
+
+std::vector<bool> Recorder::live() const {
+  std::vector<bool> live(storages_.size());
+  for (size_t i = 0; i < storages_.size(); ++i) live[i] = storages_[i].made && storages_[i].owner;
+  return live;
+}
+
+bool Recorder::learn(bool automatic) {
+  // Guards against a script that makes new traces for ever; what is hot stays known.
+  constexpr size_t kMostSeen = 1 << 16;
+  if (seen_.size() >= kMostSeen) seen_.clear();
+  const Tape::Hash hash = tape_.hash();
+  const uint32_t times = ++seen_[hash];
+  if (times < 2) return false;
+  const TraceKey key{state_.hash(), backward_};
+  auto trace = compiled_trace(tape_, live());
+  for (const Awaited& awaited : awaited_)
+    if (awaited.trace == trace && !(awaited.key < key) && !(key < awaited.key)) return true;
+  awaited_.push_back({key, std::move(trace), automatic});
+  return true;
+}
+
+bool Recorder::limit_reached(std::string& cause) const {
+  if (int64_t(tape_.size()) >= config().window_operations.load(std::memory_order_relaxed)) {
+    cause = "operations limit";
+    return true;
+  }
+  if (mode_ == Mode::kDeferring &&
+      held_bytes_ > config().window_bytes.load(std::memory_order_relaxed)) {
+    cause = "bytes limit";
+    return true;
+  }
+  return false;
+}
+
+bool Recorder::at_period() {
+  const size_t size = window_operators_.size();
+  if (follows_period_) {
+    follows_period_ = size <= period_operators_.size() &&
+                      window_operators_[size - 1] == period_operators_[size - 1];
+    if (follows_period_) return size == period_operators_.size();
+  }
+  const auto period = period_.period();
+  if (!period) return false;
+  window_operators_.erase(window_operators_.begin(), window_operators_.end() - *period);
+  return true;
+}
+
+// ---------------------------------------------------------------- lives and deaths
+
+void Recorder::forget(StorageState& storage) noexcept {
+  if (!storage.recorder.load(std::memory_order_acquire)) return;
+  const Lock lock(mutex());
+  Recorder* recorder = storage.recorder.load(std::memory_order_relaxed);
+  if (!recorder) return;
+  auto& bound = recorder->storages_;
+  size_t slot = storage.slot;
+  // Another thread may have bound the storage since, and overwritten the slot.
+  if (slot >= bound.size() || bound[slot].owner != &storage)
+    for (slot = 0; slot < bound.size() && bound[slot].owner != &storage;) ++slot;
+  if (slot == bound.size()) return;
+  bound[slot].owner = nullptr;
+  // A pending storage that dies needs no memory; an input that dies is kept by the window.
+  recorder->held_bytes_ += bound[slot].made ? -bound[slot].bytes : bound[slot].bytes;
+}
+
+// Recorders outlive their threads: a thread that ends hands its recorder, with all it knows, to the next.
+struct RecorderPool {
+  std::vector<Recorder*> all, unused;  // guarded by Recorder::mutex()
+  bool discarded = false;
+
+  static RecorderPool& instance() {
+    static auto* const pool = new RecorderPool;
+    return *pool;
+  }
+
+  struct Lease {
+    Recorder* recorder;
+    Lease() {
+      RecorderPool& pool = instance();
+      const std::lock_guard<std::mutex> lock(Recorder::mutex());
+      if (pool.unused.empty()) {
+        pool.all.push_back(new Recorder);
+        recorder = pool.all.back();
+      } else {
+        recorder = pool.unused.back();
+        pool.unused.pop_back();
+      }
+    }
+    ~Lease() {
+      RecorderPool& pool = instance();
+      if (pool.discarded) return;
+      recorder->cut("thread ends");
+      const std::lock_guard<std::mutex> lock(Recorder::mutex());
+      recorder->error_ = nullptr;
+      pool.unused.push_back(recorder);
+    }
+  };
+};
+
+Recorder& Recorder::current() {
+  static thread_local RecorderPool::Lease lease;
+  return *lease.recorder;
+}
+
+void Recorder::synchronize_all() {
+  std::vector<Recorder*> all;
+  {
+    const std::lock_guard<std::mutex> lock(mutex());
+    all = RecorderPool::instance().all;
+  }
+  Recorder& own = current();
+  for (Recorder* recorder : all)
+    if (recorder != &own && recorder->mode_ == Mode::kDeferring) recorder->cut("synchronize");
+  own.sync("synchronize");
+}
+
+void Recorder::discard_all() noexcept {
+  const std::lock_guard<std::mutex> lock(mutex());
+  RecorderPool::instance().discarded = true;
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,166 @@
+// The recorder of one thread: tapes operations, follows known traces, opens and closes windows.
+//
+// Cold or warm, an operation runs at the call (device/ does that) and its call and outputs are
+// appended to the tape. While everything since the last cut has matched a known trace the recorder
+// is *deferring*: operations are compared, not run, and their outputs are pending storages. A cut
+// closes the window: a deferred one runs, every one is learnt from.
+//
+// Threads: a recorder belongs to one thread at a time, but another thread that touches a storage
+// pending here runs the window in its stead. One lock for all recorders guards every window, every
+// StorageState::recorder and the tables of owners. It is held for the bookkeeping of an operation
+// only: never while kernels run, never while something can take Python's GIL.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/step.h"
+#include "trace/known_traces.h"
+#include "trace/operator_info.h"
+#include "trace/period.h"
+#include "trace/state_word.h"
+#include "trace/storage_state.h"
+#include "trace/tape.h"
+
+namespace torch_lazy {
+
+class Recorder {
+ public:
+  // The calling thread's.
+  static Recorder& current();
+
+  // --- Before an operation: what must be settled before it can be recorded.
+
+  // Raises the error of a poisoned storage, runs another thread's window that has deferred work on
+  // the storage, and cuts where the value cannot be named on the tape.
+  void settle(const ValueBinding& binding, StorageState& storage);
+  // The storage is bound in the window that is open now.
+  bool touches(const StorageState& storage) const { return storage.window == serial_; }
+
+  // --- One operation: begin, its arguments, match, then outputs one way or the other.
+
+  // Cuts at borders (backward, state word), raises an error left by such a cut. Takes the lock.
+  void begin(const OperatorInfo& op);
+  // Returns whether the caller must hand over the tensor with bind_input().
+  bool tensor(ValueBinding& binding, StorageState& storage, const c10::TensorImpl& impl,
+              int64_t storage_bytes, uint8_t flags);
+  void bind_input(at::Tensor tensor) { inputs_.push_back(std::move(tensor)); }
+  // A CPU tensor; snapshotted when the operation may be deferred.
+  void cpu_tensor(const at::Tensor& tensor);
+  // Everything else goes on the tape as words.
+  Tape& tape() { return tape_; }
+  // True: the operation is deferred. False: run it now; the lock is released.
+  bool match();
+
+  // Deferred: one call per output described by matched_outputs(), then end_deferred().
+  const std::vector<OutputMetadata>& matched_outputs() const { return cursor_.outputs(); }
+  void bind_output(const OutputMetadata& output, ValueBinding& binding, StorageState* storage);
+  void end_deferred();
+
+  // Run now: begin_outputs(), one call per flattened tensor return, then end_run(). `abandon` instead
+  // when the operation raised.
+  void begin_outputs();
+  void undefined_output();
+  void argument_output(uint32_t source);
+  void output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorImpl& impl,
+              int64_t storage_bytes, uint8_t flags, ValueBinding& binding, StorageState& storage);
+  void end_run();
+  void abandon();
+
+  // --- Cuts
+
+  // Runs what is pending, starts afresh, raises an error that a deferred operation left.
+  void sync(const std::string& cause);
+  // Runs what is pending; an error stays for the next sync.
+  void cut(const std::string& cause);
+  bool idle() const { return mode_ == Mode::kIdle; }
+
+  // The storage dies: it is no longer an output of its window.
+  static void forget(StorageState& storage) noexcept;
+  // Runs the pending windows of all threads; raises this thread's error.
+  static void synchronize_all();
+  // The process ends: pending work has no observer left.
+  static void discard_all() noexcept;
+
+ private:
+  enum class Mode : uint8_t { kIdle, kEager, kDeferring };
+  using Lock = std::unique_lock<std::mutex>;
+
+  // A storage of the open window, by slot.
+  struct BoundStorage {
+    StorageState* owner;  // null once it died, or when another recorder had bound it already
+    int64_t bytes;
+    bool made;  // made by an operation of this window, not an input
+    uint32_t root = 0;  // of one that was made: the value slot that came with it
+  };
+  struct TraceKey {
+    uint64_t state;
+    bool backward;
+    bool operator<(const TraceKey& other) const {
+      return std::tie(state, backward) < std::tie(other.state, other.backward);
+    }
+  };
+  // A compiled trace to be made matchable once it is ready.
+  struct Awaited {
+    TraceKey key;
+    std::shared_ptr<CompiledTrace> trace;
+    bool automatic_end;
+  };
+
+  void start_window(bool backward);
+  void close(Lock& lock, const std::string& cause, bool automatic);
+  void run_window(Lock& lock, const CompiledTrace::Version& version);
+  void run_by_operation(Lock& lock, size_t operations);
+  void diverge(Lock& lock);
+  void finish_run(RunResult& result, c10::ArrayRef<uint32_t> output_storages, size_t operations);
+  void poison(const RunFailure& failure, size_t operations);
+  // Whether the trace had been seen before.
+  bool learn(bool automatic);
+  void admit_ready_traces();
+  bool limit_reached(std::string& cause) const;
+  bool at_period();
+  std::vector<bool> live() const;
+  void release_bindings();
+  [[noreturn]] void raise_error();
+  void bind_storage(StorageState& storage, int64_t bytes, bool made, uint32_t root);
+  static void wait_until_idle(Lock& lock, Recorder& recorder);
+
+  Lock lock_{mutex(), std::defer_lock};  // held between begin() and match() or end_deferred()
+  std::atomic<Mode> mode_{Mode::kIdle};
+  bool running_ = false;  // some thread runs this window; guarded by the lock
+  uint64_t serial_;
+  bool backward_ = false;
+  StateWord state_;
+  uint32_t state_version_ = 0;  // of `state_`, see StateWord::current_version
+  Tape tape_;
+  Cursor cursor_;
+  std::vector<BoundStorage> storages_;
+  std::vector<at::Tensor> inputs_;  // of a deferring window, in the order they appear on the tape
+  int64_t held_bytes_ = 0;          // see Config::window_bytes
+  std::exception_ptr error_;        // left by a deferred operation, raised at the next sync
+
+  std::map<TraceKey, KnownTraces> known_;
+  std::vector<Awaited> awaited_;
+  std::unordered_map<Tape::Hash, uint32_t, TapeHasher> seen_;
+  PeriodDetector period_;
+  // After a cut at a period: the operators of that period, followed as long as they repeat.
+  std::vector<uint64_t> period_operators_;
+  std::vector<uint64_t> window_operators_;
+  bool follows_period_ = false;
+
+  static std::mutex& mutex();
+  static std::condition_variable& idle_condition();
+  static uint64_t next_serial();
+  Recorder() : serial_(next_serial()) {}
+  friend struct RecorderPool;
+};
+
+}  // namespace torch_lazy

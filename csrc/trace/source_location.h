@@ -1,0 +1,50 @@
+// Which Python line an operation came from: found without the GIL, kept as a 32-bit id.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace torch_lazy {
+
+// Index into a global, append-only table of source locations. Ids are never reused.
+using LocationId = uint32_t;
+constexpr LocationId kNoLocation = 0;
+
+struct SourceLocation {
+  std::string file;      // co_filename as Python has it, UTF-8
+  int line = 0;          // 1-based
+  int column = -1;       // 0-based byte offset in the line; -1 where Python kept no columns
+  std::string function;  // qualified name
+};
+
+// The innermost Python frame of this thread that is not library code (see set_library_prefixes);
+// the outermost frame if all are library code; kNoLocation on a thread without Python frames.
+// Neither takes nor needs the GIL. The calling thread must be inside a C call made by its own
+// innermost frame (every operator call is), so that nothing else can change its frame stack.
+LocationId current_location();
+
+// The reference stays valid for the life of the process.
+const SourceLocation& location(LocationId id);
+
+// "file.py:12:8", or "<unknown>" for kNoLocation.
+std::string to_string(LocationId id);
+
+// Directories, without trailing slash, whose files are library code: torch, torch_lazy, the
+// standard library. Any site-packages or dist-packages directory counts as library without being
+// named. Locations already given out keep their meaning.
+void set_library_prefixes(std::vector<std::string> prefixes);
+
+// Maps autograd nodes to the line of the forward operation that made them. Keeps the latest 65,536
+// entries; an older one reads as kNoLocation. Sequence numbers count per thread, so each
+// is paired with the thread that ran forward (Node::thread_id, RecordFunction::currentThreadId).
+void remember_forward(uint64_t sequence_number, uint64_t forward_thread, LocationId id);
+LocationId forward_location(uint64_t sequence_number, uint64_t forward_thread);
+
+// The location to record for the operation that is being dispatched. In backward this is the line
+// of the forward operation that the running autograd node belongs to, if still known. Where
+// autograd has just made a node for this operation (it does so right before it calls the kernel
+// below itself), the location is also remembered for that node.
+LocationId current_operation_location(bool in_backward);
+
+}  // namespace torch_lazy

@@ -1,0 +1,42 @@
+// What a family of views knows about its bytes, and which window it is bound in.
+//
+// Embedded in device/'s storage and tensor objects: trace/ and runtime/ work on these plain structs
+// and never own, or even see, a lazy tensor or storage.
+#pragma once
+
+#include <c10/core/Storage.h>
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+
+namespace torch_lazy {
+
+class Recorder;
+
+// A value's place in the window with that serial number. Serial numbers are unique over all recorders.
+struct ValueBinding {
+  uint64_t window = 0;
+  uint32_t slot = 0;
+};
+
+// The storage is
+//   resident  `buffer` is set: the backend's memory. Its identity never changes from then on.
+//   pending   `buffer` is empty and `recorder` is set: an operation of the open window makes it.
+//   poisoned  `error` is set: an operation that should have written it failed at a sync point.
+struct StorageState {
+  c10::Storage buffer;
+  uint64_t window = 0;  // serial of the window it was last seen in, and its slot there
+  uint32_t slot = 0;
+  // Shared with data outside (DLPack): operations on it run at the call.
+  bool exported = false;
+  // The recorder whose open window has deferred a read or write of this storage. Written under the
+  // recording lock; read without it to see whether another thread's window must run first.
+  std::atomic<Recorder*> recorder{nullptr};
+  std::shared_ptr<const std::exception_ptr> error;
+
+  bool resident() const { return static_cast<bool>(buffer); }
+};
+
+}  // namespace torch_lazy

@@ -1,0 +1,318 @@
+#include "trace/tape.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/TensorImpl.h>
+
+#include <cstring>
+
+#include <xxhash.h>
+
+#include "trace/operator_info.h"
+
+namespace torch_lazy {
+namespace {
+
+
+double double_of(uint64_t bits) {
+  double value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// Reads words in order; the tape is our own, so running past the end is a bug, not bad input.
+class Reader {
+ public:
+  explicit Reader(c10::ArrayRef<uint64_t> words) : words_(words) {}
+  bool done() const { return at_ == words_.size(); }
+  uint64_t next() {
+    TORCH_INTERNAL_ASSERT(at_ < words_.size());
+    return words_[at_++];
+  }
+  Dims dims(size_t count) {
+    Dims dims;
+    for (size_t i = 0; i < count; ++i) dims.push_back(int64_t(next()));
+    return dims;
+  }
+  std::string string(size_t length) {
+    std::string text(length, '\0');
+    for (size_t i = 0; i < length; i += 8) {
+      const uint64_t word = next();
+      std::memcpy(text.data() + i, &word, std::min<size_t>(8, length - i));
+    }
+    return text;
+  }
+
+ private:
+  c10::ArrayRef<uint64_t> words_;
+  size_t at_ = 0;
+};
+
+// A wrapped number: 0-dim, with the dtype the Python number had.
+at::Tensor number_tensor(c10::ScalarType dtype, uint64_t low, uint64_t high) {
+  at::Tensor tensor = at::empty({}, at::TensorOptions(dtype).device(c10::kCPU));
+  const uint64_t bits[2] = {low, high};
+  std::memcpy(tensor.mutable_data_ptr(), bits, tensor.itemsize());
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
+Operand constant(c10::IValue value) {
+  Operand operand;
+  operand.constant = std::move(value);
+  return operand;
+}
+
+InputMetadata decode_input(uint64_t header, Reader& reader) {
+  InputMetadata input;
+  input.value = word_payload(header);
+  input.cpu = word_tag(header) == Tag::kCpuTensor;
+  input.flags = word_flags(header);
+  const uint64_t where = reader.next();
+  input.storage = uint32_t(where);
+  input.first_of_storage = (where >> 32) & 1;
+  input.storage_bytes = int64_t(reader.next());
+  const uint64_t shape = reader.next();
+  input.dtype = c10::ScalarType(shape & 0xff);
+  input.offset = int64_t(reader.next());
+  input.sizes = reader.dims(shape >> 32);
+  input.strides = reader.dims(shape >> 32);
+  return input;
+}
+
+Operand decode_operand(Reader& reader, std::vector<InputMetadata>* inputs) {
+  const uint64_t header = reader.next();
+  const uint32_t payload = word_payload(header);
+  switch (word_tag(header)) {
+    case Tag::kNone:
+    case Tag::kUndefined:
+    case Tag::kGenerator:
+      return {};
+    case Tag::kInput:
+    case Tag::kCpuTensor: {
+      InputMetadata input = decode_input(header, reader);
+      if (inputs) inputs->push_back(std::move(input));
+      [[fallthrough]];
+    }
+    case Tag::kValue: {
+      Operand operand;
+      operand.kind = Operand::Kind::kValue;
+      operand.flags = word_flags(header);
+      operand.value = payload;
+      return operand;
+    }
+    case Tag::kNumber: {
+      const uint64_t low = reader.next(), high = reader.next();
+      return constant(number_tensor(c10::ScalarType(word_aux(header)), low, high));
+    }
+    case Tag::kInt:
+      return constant(int64_t(reader.next()));
+    case Tag::kDouble:
+      return constant(double_of(reader.next()));
+    case Tag::kBool:
+      return constant(payload != 0);
+    case Tag::kComplex: {
+      const double real = double_of(reader.next()), imaginary = double_of(reader.next());
+      return constant(c10::complex<double>(real, imaginary));
+    }
+    case Tag::kString:
+      return constant(reader.string(payload));
+    case Tag::kDevice:
+      return constant(
+          c10::Device(c10::DeviceType(payload >> 8), c10::DeviceIndex(int(payload & 0xff) - 1)));
+    case Tag::kIntList: {
+      c10::List<int64_t> list;
+      for (uint32_t i = 0; i < payload; ++i) list.push_back(int64_t(reader.next()));
+      return constant(std::move(list));
+    }
+    case Tag::kDoubleList: {
+      c10::List<double> list;
+      for (uint32_t i = 0; i < payload; ++i) list.push_back(double_of(reader.next()));
+      return constant(std::move(list));
+    }
+    case Tag::kBoolList: {
+      c10::List<bool> list;
+      for (uint32_t i = 0; i < payload; ++i) list.push_back(reader.next() != 0);
+      return constant(std::move(list));
+    }
+    case Tag::kList: {
+      c10::impl::GenericList list(c10::NumberType::get());
+      for (uint32_t i = 0; i < payload; ++i)
+        list.push_back(decode_operand(reader, inputs).constant);
+      return constant(std::move(list));
+    }
+    case Tag::kTensorList:
+    case Tag::kOptionalTensorList: {
+      Operand operand;
+      operand.kind = word_tag(header) == Tag::kTensorList ? Operand::Kind::kTensorList
+                                                          : Operand::Kind::kOptionalTensorList;
+      for (uint32_t i = 0; i < payload; ++i)
+        operand.elements.push_back(decode_operand(reader, inputs));
+      return operand;
+    }
+  }
+  TORCH_INTERNAL_ASSERT(false, "unknown tag on the tape");
+}
+
+}  // namespace
+
+void Tape::begin(const OperatorInfo* op, LocationId location) {
+  entries_.push_back({op, uint32_t(words_.size()), uint32_t(outputs_.size()), location});
+  words_.push_back(op->id);
+  open_ = true;
+}
+
+void Tape::abandon() {
+  TORCH_INTERNAL_ASSERT(open_);
+  entries_.pop_back();
+  words_.resize(entries_.empty() ? 0 : entries_.back().words_end);
+  outputs_.resize(entries_.empty() ? 0 : entries_.back().outputs_end);
+  open_ = false;
+}
+
+void Tape::end() {
+  entries_.back().words_end = uint32_t(words_.size());
+  entries_.back().outputs_end = uint32_t(outputs_.size());
+  open_ = false;
+}
+
+void Tape::string(std::string_view text) {
+  word(make_word(Tag::kString, uint32_t(text.size())));
+  for (size_t i = 0; i < text.size(); i += 8) {
+    uint64_t bytes = 0;
+    std::memcpy(&bytes, text.data() + i, std::min<size_t>(8, text.size() - i));
+    word(bytes);
+  }
+}
+
+void Tape::tensor_metadata(const c10::TensorImpl& impl, uint32_t storage, bool first,
+                           int64_t bytes) {
+  const c10::IntArrayRef sizes = impl.sizes(), strides = impl.strides();
+  word(uint64_t(storage) | uint64_t(first) << 32);
+  word(uint64_t(bytes));
+  word(uint64_t(c10::typeMetaToScalarType(impl.dtype())) | uint64_t(sizes.size()) << 32);
+  word(uint64_t(impl.storage_offset()));
+  words_.insert(words_.end(), sizes.begin(), sizes.end());
+  words_.insert(words_.end(), strides.begin(), strides.end());
+}
+
+void Tape::output(const OutputMetadata& output) {
+  outputs_.push_back(uint64_t(output.kind) | uint64_t(output.flags) << 8 |
+                     uint64_t(output.dtype) << 16 | uint64_t(output.sizes.size()) << 24 |
+                     uint64_t(output.source) << 32);
+  if (output.kind == OutputMetadata::Kind::kUndefined ||
+      output.kind == OutputMetadata::Kind::kArgument)
+    return;
+  outputs_.push_back(uint64_t(output.value) | uint64_t(output.storage) << 32);
+  outputs_.push_back(uint64_t(output.storage_bytes));
+  outputs_.push_back(uint64_t(output.offset));
+  outputs_.insert(outputs_.end(), output.sizes.begin(), output.sizes.end());
+  outputs_.insert(outputs_.end(), output.strides.begin(), output.strides.end());
+}
+
+void Tape::output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorImpl& impl,
+                  int64_t storage_bytes, uint8_t flags, uint32_t value, uint32_t storage) {
+  const c10::IntArrayRef sizes = impl.sizes(), strides = impl.strides();
+  outputs_.push_back(uint64_t(kind) | uint64_t(flags) << 8 |
+                     uint64_t(c10::typeMetaToScalarType(impl.dtype())) << 16 |
+                     uint64_t(sizes.size()) << 24 | uint64_t(source) << 32);
+  outputs_.push_back(uint64_t(value) | uint64_t(storage) << 32);
+  outputs_.push_back(uint64_t(storage_bytes));
+  outputs_.push_back(uint64_t(impl.storage_offset()));
+  outputs_.insert(outputs_.end(), sizes.begin(), sizes.end());
+  outputs_.insert(outputs_.end(), strides.begin(), strides.end());
+}
+
+void Tape::copy_outputs(c10::ArrayRef<uint64_t> words) {
+  outputs_.insert(outputs_.end(), words.begin(), words.end());
+}
+
+void Tape::clear() {
+  words_.clear();
+  outputs_.clear();
+  entries_.clear();
+  values = storages = 0;
+  open_ = false;
+}
+
+c10::ArrayRef<uint64_t> Tape::words(size_t index) const {
+  const size_t begin = index == 0 ? 0 : entries_[index - 1].words_end;
+  return {words_.data() + begin, entries_[index].words_end - begin};
+}
+
+c10::ArrayRef<uint64_t> Tape::outputs(size_t index) const {
+  const size_t begin = index == 0 ? 0 : entries_[index - 1].outputs_end;
+  return {outputs_.data() + begin, entries_[index].outputs_end - begin};
+}
+
+c10::ArrayRef<uint64_t> Tape::open_words() const {
+  const size_t begin = entries_.size() < 2 ? 0 : entries_[entries_.size() - 2].words_end;
+  return {words_.data() + begin, words_.size() - begin};
+}
+
+Tape Tape::prefix(size_t operations) const {
+  Tape tape;
+  tape.append(*this, 0, operations);
+  tape.values = values;
+  tape.storages = storages;
+  return tape;
+}
+
+void Tape::append(const Tape& other, size_t from, size_t to) {
+  for (size_t i = from; i < to; ++i) {
+    const auto words = other.words(i), outputs = other.outputs(i);
+    words_.insert(words_.end(), words.begin(), words.end());
+    outputs_.insert(outputs_.end(), outputs.begin(), outputs.end());
+    const Entry& entry = other.entry(i);
+    entries_.push_back(
+        {entry.op, uint32_t(words_.size()), uint32_t(outputs_.size()), entry.location});
+  }
+}
+
+Tape::Hash Tape::hash() const {
+  const XXH128_hash_t arguments =
+      XXH3_128bits_withSeed(words_.data(), words_.size() * sizeof(uint64_t), kTapeVersion);
+  const XXH128_hash_t both = XXH3_128bits_withSeed(
+      outputs_.data(), outputs_.size() * sizeof(uint64_t), arguments.low64);
+  return {both.low64 ^ arguments.high64, both.high64};
+}
+
+bool Tape::same_words(const Tape& other) const {
+  return words_ == other.words_ && outputs_ == other.outputs_;
+}
+
+std::vector<OutputMetadata> decode_outputs(c10::ArrayRef<uint64_t> words) {
+  std::vector<OutputMetadata> outputs;
+  Reader reader(words);
+  while (!reader.done()) {
+    OutputMetadata output;
+    const uint64_t header = reader.next();
+    output.kind = OutputMetadata::Kind(header & 0xff);
+    output.flags = uint8_t(header >> 8);
+    output.dtype = c10::ScalarType((header >> 16) & 0xff);
+    output.source = uint32_t(header >> 32);
+    if (output.kind != OutputMetadata::Kind::kUndefined &&
+        output.kind != OutputMetadata::Kind::kArgument) {
+      const uint64_t slots = reader.next();
+      output.value = uint32_t(slots);
+      output.storage = uint32_t(slots >> 32);
+      output.storage_bytes = int64_t(reader.next());
+      output.offset = int64_t(reader.next());
+      output.sizes = reader.dims((header >> 24) & 0xff);
+      output.strides = reader.dims((header >> 24) & 0xff);
+    }
+    outputs.push_back(std::move(output));
+  }
+  return outputs;
+}
+
+std::vector<Operand> decode_operands(c10::ArrayRef<uint64_t> words,
+                                     std::vector<InputMetadata>* inputs) {
+  Reader reader(words);
+  reader.next();  // the operator
+  std::vector<Operand> operands;
+  while (!reader.done()) operands.push_back(decode_operand(reader, inputs));
+  return operands;
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,173 @@
+// The tape: the one primary form of a recording.
+//
+// Flat arrays of words. An operation's *argument words* hold everything a match must compare, so a
+// match is one memcmp; its *output words* hold the metadata the outputs had when the operation ran
+// for real. Operators are named by a hash of their qualified name, tensors by slots, and no word is
+// a pointer: the same words serve matching, hashing, and (later) disk and bug reports.
+//
+// A *value* is a tensor with its metadata; a *storage* is the family of views it belongs to. Both are
+// numbered in the order they first appear in a window, so the same program gets the same numbers. The
+// metadata of a value never changes: an operation that changes a tensor's metadata in place makes a
+// new value.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <c10/core/ScalarType.h>
+#include <c10/util/SmallVector.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trace/source_location.h"
+
+namespace torch_lazy {
+
+struct OperatorInfo;
+
+// Changed whenever the meaning of a word changes; part of every persistent hash.
+constexpr uint32_t kTapeVersion = 1;
+
+enum class Tag : uint8_t {
+  kNone,         // None
+  kUndefined,    // a Tensor that is not defined
+  kValue,        // payload: value slot, already described in this window
+  kInput,        // payload: value slot; described by the words that follow
+  kCpuTensor,    // payload: value slot; a CPU tensor, snapshotted when deferred
+  kNumber,       // a wrapped Python number as 0-dim CPU tensor: aux is its dtype; 2 words of bits
+  kInt,          // one word
+  kDouble,       // one word of bits
+  kBool,         // payload: 0 or 1
+  kComplex,      // two words of bits
+  kString,       // payload: length; the bytes, padded to words
+  kDevice,       // payload: type << 8 | (index + 1)
+  kGenerator,    // never deferred
+  kIntList,      // payload: length; one word each
+  kDoubleList,   // payload: length; one word each
+  kBoolList,     // payload: length; one word each
+  kList,         // payload: length; elements are arguments of their own
+  kTensorList,   // as kList, elements are tensors
+  kOptionalTensorList,
+};
+
+// A word: tag (8 bits), flags (8), aux (16), payload (32).
+constexpr uint64_t make_word(Tag tag, uint32_t payload = 0, uint16_t aux = 0, uint8_t flags = 0) {
+  return uint64_t(tag) | uint64_t(flags) << 8 | uint64_t(aux) << 16 | uint64_t(payload) << 32;
+}
+constexpr Tag word_tag(uint64_t word) { return Tag(word & 0xff); }
+constexpr uint8_t word_flags(uint64_t word) { return uint8_t(word >> 8); }
+constexpr uint16_t word_aux(uint64_t word) { return uint16_t(word >> 16); }
+constexpr uint32_t word_payload(uint64_t word) { return uint32_t(word >> 32); }
+
+// Flags of a tensor as it is passed, beside the metadata of its value.
+enum TensorFlag : uint8_t { kConj = 1, kNeg = 2, kWrappedNumber = 4 };
+
+using Dims = c10::SmallVector<int64_t, 5>;
+
+// Metadata of a window's input value, decoded from a kInput or kCpuTensor argument.
+struct InputMetadata {
+  uint32_t value = 0;
+  uint32_t storage = 0;  // meaningless for a CPU tensor
+  bool cpu = false;
+  bool first_of_storage = false;
+  uint8_t flags = 0;
+  c10::ScalarType dtype = c10::ScalarType::Float;
+  int64_t storage_bytes = 0;
+  int64_t offset = 0;  // elements
+  Dims sizes, strides;
+};
+
+// What an operation returned, in the order of its flattened tensor returns. `source` counts tensor
+// arguments as they stand on the tape, list elements included, wrapped numbers and undefined ones not.
+struct OutputMetadata {
+  enum class Kind : uint8_t {
+    kUndefined,        // an undefined tensor
+    kFresh,            // a new storage
+    kAliasArgument,    // a new tensor on the storage of tensor argument `source`
+    kAliasOutput,      // a new tensor on the storage of output `source`
+    kArgument,         // tensor argument `source` itself, metadata unchanged
+    kArgumentRebound,  // tensor argument `source` itself, now a new value
+  };
+  Kind kind = Kind::kUndefined;
+  uint8_t flags = 0;
+  c10::ScalarType dtype = c10::ScalarType::Float;
+  uint32_t source = 0;
+  uint32_t value = 0;
+  uint32_t storage = 0;
+  int64_t storage_bytes = 0;
+  int64_t offset = 0;  // elements
+  Dims sizes, strides;
+};
+
+class Tape {
+ public:
+  struct Entry {
+    const OperatorInfo* op;
+    uint32_t words_end;    // one past its last argument word
+    uint32_t outputs_end;  // one past its last output word
+    LocationId location;
+  };
+
+  void begin(const OperatorInfo* op, LocationId location);
+  void abandon();  // drops the entry that begin() opened
+  void word(uint64_t value) { words_.push_back(value); }
+  void string(std::string_view text);
+  void tensor_metadata(const c10::TensorImpl& impl, uint32_t storage, bool first, int64_t bytes);
+  void output(const OutputMetadata& output);
+  void output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorImpl& impl,
+              int64_t storage_bytes, uint8_t flags, uint32_t value, uint32_t storage);
+  void copy_outputs(c10::ArrayRef<uint64_t> words);  // of an equal operation on another tape
+  void end();  // closes the entry
+
+  void clear();
+  bool empty() const { return entries_.empty(); }
+  size_t size() const { return entries_.size(); }
+  const Entry& entry(size_t index) const { return entries_[index]; }
+  c10::ArrayRef<uint64_t> words(size_t index) const;    // argument words of an operation
+  c10::ArrayRef<uint64_t> outputs(size_t index) const;  // output words of an operation
+  // Argument words of the entry that begin() opened.
+  c10::ArrayRef<uint64_t> open_words() const;
+  Tape prefix(size_t operations) const;
+  // Appends operations [from, to) of another tape; slots must be of the same numbering.
+  void append(const Tape& other, size_t from, size_t to);
+
+  uint32_t values = 0;    // value slots given out
+  uint32_t storages = 0;  // storage slots given out
+
+  // 128-bit XXH3 over every word, argument and output.
+  struct Hash {
+    uint64_t low = 0, high = 0;
+    bool operator==(const Hash& other) const { return low == other.low && high == other.high; }
+  };
+  Hash hash() const;
+  bool same_words(const Tape& other) const;
+
+ private:
+  std::vector<uint64_t> words_;
+  std::vector<uint64_t> outputs_;
+  std::vector<Entry> entries_;
+  bool open_ = false;
+};
+
+struct TapeHasher {
+  size_t operator()(const Tape::Hash& hash) const { return hash.low; }
+};
+
+std::vector<OutputMetadata> decode_outputs(c10::ArrayRef<uint64_t> words);
+
+// One argument of an operation: a value slot, a constant, or a list of arguments.
+struct Operand {
+  enum class Kind : uint8_t { kValue, kConstant, kTensorList, kOptionalTensorList };
+  Kind kind = Kind::kConstant;
+  uint8_t flags = 0;  // of a kValue: conj, neg and wrapped-number bits it is passed with
+  uint32_t value = 0;
+  c10::IValue constant;  // a wrapped number is a 0-dim CPU tensor here; None for None and undefined
+  std::vector<Operand> elements;
+};
+
+// Decodes the argument words of an operation; inputs it introduces are appended to `inputs`.
+std::vector<Operand> decode_operands(c10::ArrayRef<uint64_t> words,
+                                     std::vector<InputMetadata>* inputs);
+
+}  // namespace torch_lazy

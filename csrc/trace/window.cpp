@@ -1,0 +1,157 @@
+// How a deferred window runs: by its executable, or operation by operation where there is none for
+// what was recorded; and what becomes of its storages when an operation fails.
+#include <chrono>
+
+#include "runtime/config.h"
+#include "runtime/metrics.h"
+#include "runtime/verify.h"
+#include "trace/recorder.h"
+
+namespace torch_lazy {
+namespace {
+
+class RunTimer {
+ public:
+  RunTimer() : start_(std::chrono::steady_clock::now()) {}
+  ~RunTimer() {
+    const auto taken = std::chrono::steady_clock::now() - start_;
+    increment(metrics().run_ns,
+              std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_;
+};
+
+// The error of a deferred operation: eager's own, and the line that recorded it.
+std::exception_ptr with_location(const std::exception_ptr& error, const Tape::Entry& entry) {
+  const std::string context =
+      "raised by " + entry.op->name + " recorded at " + to_string(entry.location);
+  try {
+    std::rethrow_exception(error);
+  } catch (c10::Error& raised) {
+    raised.add_context(context);
+    return std::current_exception();
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+}  // namespace
+
+void Recorder::run_window(Lock& lock, const CompiledTrace::Version& version) {
+  RunResult result;
+  std::vector<at::Tensor> inputs = std::move(inputs_);
+  inputs_.clear();
+  running_ = true;
+  lock.unlock();
+  {
+    const RunTimer timer;
+    const ScopedState state(state_);
+    const RunArguments arguments{inputs, {}, {}, {}, c10::Stream(c10::Stream::DEFAULT, c10::kCPU)};
+    try {
+      result = config().verify ? run_and_verify(version, tape_, arguments)
+                               : version.executable->run(arguments);
+    } catch (...) {  // run() should report, not raise; nothing is known of what was done
+      result.outputs.assign(version.graph.output_storages.size(), {});
+      result.failure = RunFailure{0, std::current_exception()};
+    }
+  }
+  inputs.clear();  // may free memory whose owner takes the GIL
+  increment(metrics().windows_run);
+  if (result.failure)
+    result.failure->operation = version.graph.operations[result.failure->operation];
+  lock.lock();
+  running_ = false;
+  finish_run(result, version.graph.output_storages, tape_.size());
+  idle_condition().notify_all();
+}
+
+void Recorder::run_by_operation(Lock& lock, size_t operations) {
+  std::vector<uint32_t> kept, kept_storages;
+  for (size_t slot = 0; slot < storages_.size(); ++slot)
+    if (storages_[slot].made && storages_[slot].owner) {
+      kept.push_back(storages_[slot].root);
+      kept_storages.push_back(uint32_t(slot));
+    }
+  std::vector<at::Tensor> inputs = std::move(inputs_);
+  inputs_.clear();
+  running_ = true;
+  lock.unlock();
+  RunResult result;
+  {
+    const RunTimer timer;
+    const ScopedState state(state_);
+    std::vector<Step> steps;
+    std::vector<InputMetadata> described;
+    for (size_t i = 0; i < operations; ++i)
+      steps.push_back(step_from_tape(tape_, i, &described));
+    plan_releases(steps, kept);
+    Values values(tape_.values);
+    for (size_t i = 0; i < described.size(); ++i)
+      values[described[i].value] = std::move(inputs[i]);
+    result.failure = run_steps(steps, values);
+    for (const uint32_t value : kept) result.outputs.push_back(values[value]);
+  }
+  inputs.clear();
+  lock.lock();
+  running_ = false;
+  finish_run(result, kept_storages, operations);
+  idle_condition().notify_all();
+}
+
+void Recorder::diverge(Lock& lock) {
+  const size_t operations = tape_.size() - 1;  // all but the one that did not match
+  mode_ = Mode::kEager;
+  window_operators_.clear();
+  for (size_t i = 0; i < operations; ++i) window_operators_.push_back(tape_.entry(i).op->id);
+  if (operations > 0) run_by_operation(lock, operations);
+  inputs_.clear();
+}
+
+void Recorder::finish_run(RunResult& result, c10::ArrayRef<uint32_t> output_storages,
+                          size_t operations) {
+  for (size_t i = 0; i < output_storages.size(); ++i) {
+    StorageState* owner = storages_[output_storages[i]].owner;
+    if (owner && !owner->resident() && result.outputs[i].defined())
+      owner->buffer = result.outputs[i].storage();
+  }
+  if (result.failure) poison(*result.failure, operations);
+}
+
+// The failing operation and those after it did not happen: what they would have written must not be
+// read. Reading it raises the original error.
+void Recorder::poison(const RunFailure& failure, size_t operations) {
+  const std::exception_ptr error =
+      with_location(failure.error, tape_.entry(failure.operation));
+  const auto shared = std::make_shared<const std::exception_ptr>(error);
+  std::vector<uint32_t> storage_of(tape_.values);
+  std::vector<InputMetadata> inputs;
+  for (size_t i = 0; i < operations; ++i) {
+    const std::vector<Operand> operands = decode_operands(tape_.words(i), &inputs);
+    for (const InputMetadata& input : inputs)
+      if (!input.cpu) storage_of[input.value] = input.storage;
+    inputs.clear();
+    for (const OutputMetadata& output : decode_outputs(tape_.outputs(i)))
+      if (output.kind != OutputMetadata::Kind::kUndefined &&
+          output.kind != OutputMetadata::Kind::kArgument)
+        storage_of[output.value] = output.storage;
+    if (i < failure.operation) continue;
+    const auto poison_value = [&](const Operand& operand) {
+      if (operand.kind != Operand::Kind::kValue) return;
+      StorageState* owner = storages_[storage_of[operand.value]].owner;
+      if (owner) owner->error = shared;
+    };
+    const Effects& effects = *tape_.entry(i).op->effects;
+    for (size_t a = 0; a < operands.size() && a < effects.arguments.size(); ++a) {
+      if (!effects.arguments[a].writes) continue;
+      poison_value(operands[a]);
+      for (const Operand& element : operands[a].elements) poison_value(element);
+    }
+  }
+  for (const BoundStorage& storage : storages_)
+    if (storage.owner && storage.made && !storage.owner->resident()) storage.owner->error = shared;
+  error_ = error;
+}
+
+}  // namespace torch_lazy

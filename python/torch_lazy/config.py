@@ -1,0 +1,60 @@
+"""Settings, each also read from an environment variable when the plugin is loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class _Config:
+    """The settings of the process; assign to change one.
+
+    ==================  ===========================  ==============================================
+    name                environment                  meaning
+    ==================  ===========================  ==============================================
+    defer               ``TORCH_LAZY=0`` is "never"  "hot": operations on known traces are deferred;
+                                                     "never": every operation runs at the call
+    verify              ``TORCH_LAZY_VERIFY``        run every window both ways and compare
+    check_effects       ``TORCH_LAZY_CHECK_EFFECTS``  check what operators read and write
+    warn_fallbacks      ``TORCH_LAZY_WARN_FALLBACKS``  warn once about operators that cost speed
+    debug               ``TORCH_LAZY_DEBUG``         1 windows, 2 graphs, 3 passes, 4 kernels,
+                                                     5 every operation
+    window_operations   ``TORCH_LAZY_WINDOW_OPERATIONS``  most operations in a window
+    window_bytes        ``TORCH_LAZY_WINDOW_BYTES``  most bytes a window keeps longer than eager
+    ==================  ===========================  ==============================================
+    """
+
+    _names = (
+        "defer",
+        "verify",
+        "check_effects",
+        "warn_fallbacks",
+        "debug",
+        "window_operations",
+        "window_bytes",
+    )
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._names:
+            raise AttributeError(self._unknown(name))
+        from torch_lazy import _C
+
+        return getattr(_C, f"get_{name}")()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._names:
+            raise AttributeError(self._unknown(name))
+        from torch_lazy import _C
+
+        getattr(_C, f"set_{name}")(value)
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._names)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name} = {getattr(self, name)!r}" for name in self._names)
+
+    def _unknown(self, name: str) -> str:
+        return f"torch_lazy.config has no setting {name!r}; there are: {', '.join(self._names)}"
+
+
+config = _Config()

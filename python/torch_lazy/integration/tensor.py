@@ -1,0 +1,41 @@
+"""``Tensor.is_lazy``, ``Tensor.lazy()``, ``Module.lazy()`` and ``Tensor.data_ptr()``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def _is_lazy(self: torch.Tensor) -> bool:
+    """Whether the tensor is on device ``lazy``."""
+    return self.device.type == "lazy"
+
+
+def _tensor_lazy(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    """The tensor on device ``lazy``, as ``cuda()`` is for CUDA."""
+    return self.to("lazy", *args, **kwargs)
+
+
+def _module_lazy(self: torch.nn.Module, device: int | None = None) -> torch.nn.Module:
+    """Moves parameters and buffers to device ``lazy``."""
+    return self.to("lazy")
+
+
+_data_ptr = torch.Tensor.data_ptr
+
+
+def _lazy_data_ptr(self: torch.Tensor) -> int:
+    """Address of the first element; on device ``lazy`` pending work runs first."""
+    if self.device.type != "lazy":
+        return _data_ptr(self)
+    from torch_lazy import _C
+
+    return _data_ptr(_C.export_inner(self.detach()))
+
+
+def install() -> None:
+    torch.Tensor.is_lazy = property(_is_lazy)
+    torch.Tensor.lazy = _tensor_lazy
+    torch.nn.Module.lazy = _module_lazy
+    torch.Tensor.data_ptr = _lazy_data_ptr

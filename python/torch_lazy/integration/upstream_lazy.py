@@ -1,0 +1,12 @@
+"""``torch._lazy.mark_step()`` in scripts written for PyTorch's own lazy tensors."""
+
+from __future__ import annotations
+
+import torch
+import torch._lazy
+
+
+def install() -> None:
+    from torch_lazy import sync
+
+    torch._lazy.mark_step = sync.mark_step

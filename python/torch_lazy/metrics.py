@@ -1,0 +1,31 @@
+"""What was recorded, deferred, cut, compiled, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def metrics() -> dict[str, Any]:
+    """Counters since the start of the process or :func:`reset_metrics`.
+
+    ``recorded`` operations reached the recorder, ``matched`` followed a known trace, ``deferred``
+    were run by a window and ``run_at_once`` at the call. ``windows`` counts windows by how they
+    ended (cold, warm, hot, diverged), ``cuts`` and ``syncs`` by cause, ``fallbacks`` operators that
+    cost speed by name. ``windows_run`` windows were run by executables in ``run_ns`` nanoseconds;
+    ``compiles`` counts executables made.
+    """
+    from torch_lazy import _C
+
+    return _C.metrics()
+
+
+def reset_metrics() -> None:
+    """Sets every counter to zero."""
+    from torch_lazy import _C
+
+    _C.reset_metrics()
+
+
+def compile_count() -> int:
+    """Executables made so far."""
+    return metrics()["compiles"]

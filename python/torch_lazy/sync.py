@@ -1,0 +1,30 @@
+"""Sync points on request."""
+
+from __future__ import annotations
+
+import torch
+
+
+def synchronize(device: torch.device | int | str | None = None) -> None:
+    """Runs all pending work of all threads.
+
+    Raises the error that a deferred operation left, naming the line that recorded it.
+    """
+    from torch_lazy import _C
+
+    _C.synchronize()
+
+
+def mark_step(device: str = "", wait: bool = False) -> None:
+    """Same as :func:`synchronize`, for scripts written for PyTorch's own lazy tensors."""
+    synchronize()
+
+
+def wait_for_compiles(timeout: float | None = None) -> bool:
+    """Blocks until the background compiles have ended, at most ``timeout`` seconds.
+
+    For tests and benchmarks: a script never needs it. Returns whether all have ended.
+    """
+    from torch_lazy import _C
+
+    return _C.wait_for_compiles(timeout)

@@ -1,0 +1,202 @@
+// What a state word notices, and that a scoped one leaves no trace.
+
+#include "trace/state_word.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/core/InferenceMode.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <thread>
+#include <vector>
+
+namespace torch_lazy {
+namespace {
+
+struct Setting {
+  const char* name;
+  std::function<void(at::Context&, bool)> set;
+  bool usual;
+};
+
+// Every one through the setter that the Python function of the same meaning calls.
+const std::vector<Setting>& settings() {
+  static const std::vector<Setting> all = {
+      {"deterministic", [](auto& c, bool on) { c.setDeterministicAlgorithms(on, false); }, false},
+      {"warn_only", [](auto& c, bool on) { c.setDeterministicAlgorithms(on, on); }, false},
+      {"fill", [](auto& c, bool on) { c.setDeterministicFillUninitializedMemory(on); }, true},
+      {"cudnn", [](auto& c, bool on) { c.setUserEnabledCuDNN(on); }, true},
+      {"cudnn_benchmark", [](auto& c, bool on) { c.setBenchmarkCuDNN(on); }, false},
+      {"cudnn_benchmark_limit", [](auto& c, bool on) { c.setBenchmarkLimitCuDNN(on ? 3 : 10); },
+       false},
+      {"cudnn_deterministic", [](auto& c, bool on) { c.setDeterministicCuDNN(on); }, false},
+      {"mkldnn", [](auto& c, bool on) { c.setUserEnabledMkldnn(on); }, true},
+      {"mkldnn_deterministic", [](auto& c, bool on) { c.setDeterministicMkldnn(on); }, false},
+      {"nnpack", [](auto& c, bool on) { c.setUserEnabledNNPACK(on); }, true},
+      {"flash", [](auto& c, bool on) { c.setSDPUseFlash(on); }, true},
+      {"efficient", [](auto& c, bool on) { c.setSDPUseMemEfficient(on); }, true},
+      {"math", [](auto& c, bool on) { c.setSDPUseMath(on); }, true},
+      {"cudnn_sdp", [](auto& c, bool on) { c.setSDPUseCuDNN(on); }, true},
+      {"overrideable", [](auto& c, bool on) { c.setSDPUseOverrideable(on); }, true},
+      {"math_reduced", [](auto& c, bool on) { c.setAllowFP16BF16ReductionMathSDP(on); }, false},
+      {"fp16_accumulation", [](auto& c, bool on) { c.setAllowFP16AccumulationCuBLAS(on); }, false},
+      {"fp16_cublas", [](auto& c, bool on) { c.setAllowFP16ReductionCuBLAS(on); }, true},
+      {"bf16_cublas", [](auto& c, bool on) { c.setAllowBF16ReductionCuBLAS(on); }, true},
+      {"matmul_precision",
+       [](auto& c, bool on) { c.setFloat32MatmulPrecision(on ? "medium" : "highest"); }, false},
+      {"fp32_mkldnn_matmul",
+       [](auto& c, bool on) {
+         c.setFloat32Precision(at::Float32Backend::MKLDNN, at::Float32Op::MATMUL,
+                               on ? at::Float32Precision::BF16 : at::Float32Precision::IEEE);
+       },
+       false},
+      {"fp32_generic",
+       [](auto& c, bool on) {
+         c.setFloat32Precision(at::Float32Backend::GENERIC, at::Float32Op::ALL,
+                               on ? at::Float32Precision::TF32 : at::Float32Precision::NONE);
+       },
+       false},
+      {"sdp_priority",
+       [](auto& c, bool on) {
+         c.setSDPPriorityOrder(on ? std::vector<int64_t>{0, 1, 2, 3, 4}
+                                  : std::vector<int64_t>{1, 2, 0, 3, 4});
+       },
+       false},
+      {"default_dtype",
+       [](auto&, bool on) {
+         c10::set_default_dtype(caffe2::TypeMeta::fromScalarType(on ? at::kDouble : at::kFloat));
+       },
+       false},
+      {"threads", [](auto&, bool on) { at::set_num_threads(on ? 1 : 2); }, false},
+      {"flush_denormal", [](auto&, bool on) { at::Context::setFlushDenormal(on); }, false},
+  };
+  return all;
+}
+
+class StateWordTest : public ::testing::Test {
+ protected:
+  void SetUp() override { reset(); }
+  void TearDown() override { reset(); }
+  static void reset() {
+    // matmul_precision writes fp32_mkldnn_matmul too, hence in this order.
+    for (const Setting& setting : settings()) setting.set(at::globalContext(), setting.usual);
+  }
+};
+
+TEST_F(StateWordTest, NoticesEverySetting) {
+  for (const Setting& setting : settings()) {
+    const StateWord before = StateWord::capture();
+    const uint32_t version = StateWord::current_version();
+
+    setting.set(at::globalContext(), !setting.usual);
+
+    EXPECT_FALSE(before.unchanged()) << setting.name;
+    EXPECT_NE(StateWord::current_version(), version) << setting.name;
+    EXPECT_NE(StateWord::capture().hash(), before.hash()) << setting.name;
+    EXPECT_NE(StateWord::capture().to_string(), before.to_string()) << setting.name;
+    setting.set(at::globalContext(), setting.usual);
+    EXPECT_TRUE(before.unchanged()) << setting.name;
+    EXPECT_EQ(StateWord::capture().hash(), before.hash()) << setting.name;
+  }
+}
+
+TEST_F(StateWordTest, StaysTheSameWhileNothingChanges) {
+  const StateWord before = StateWord::capture();
+  const uint32_t version = StateWord::current_version();
+
+  (void)at::ones({4}).add(1);  // operators themselves must not disturb it
+
+  EXPECT_TRUE(before.unchanged());
+  EXPECT_EQ(StateWord::current_version(), version);
+}
+
+TEST_F(StateWordTest, ReadsAMixOfOldAndNewPrecisionSettingsWithoutThrowing) {
+  at::Context& context = at::globalContext();
+  context.setFloat32MatmulPrecision("highest");
+  context.setFloat32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL,
+                              at::Float32Precision::TF32);
+  ASSERT_ANY_THROW(context.float32MatmulPrecision());  // what a plain getter would do
+
+  EXPECT_NO_THROW(StateWord::capture());
+
+  context.setFloat32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL,
+                              at::Float32Precision::NONE);
+}
+
+TEST_F(StateWordTest, NoticesInferenceMode) {
+  const StateWord before = StateWord::capture();
+
+  c10::InferenceMode guard;
+
+  EXPECT_FALSE(before.unchanged());
+  EXPECT_TRUE(StateWord::capture().inference_mode);
+}
+
+TEST_F(StateWordTest, FlushDenormalBelongsToTheThread) {
+  ASSERT_TRUE(at::Context::setFlushDenormal(true));
+  bool elsewhere = true;
+  // A thread inherits the mode of its maker, so it clears its own.
+  std::thread([&] {
+    at::Context::setFlushDenormal(false);
+    elsewhere = StateWord::capture().flush_denormal;
+  }).join();
+
+  EXPECT_FALSE(elsewhere);
+  EXPECT_TRUE(StateWord::capture().flush_denormal);
+}
+
+TEST_F(StateWordTest, ScopedStateAppliesEverySettingAndPutsItBack) {
+  const StateWord usual = StateWord::capture();
+  for (const Setting& setting : settings()) {
+    setting.set(at::globalContext(), !setting.usual);
+    const StateWord wanted = StateWord::capture();
+    setting.set(at::globalContext(), setting.usual);
+    {
+      ScopedState scope(wanted);
+      EXPECT_TRUE(wanted.unchanged()) << setting.name;
+    }
+    EXPECT_TRUE(usual.unchanged()) << setting.name;
+  }
+}
+
+TEST_F(StateWordTest, ScopedStateUndoesWhatHappenedInside) {
+  const StateWord usual = StateWord::capture();
+  StateWord wanted = usual;
+  wanted.deterministic_algorithms = true;
+  {
+    ScopedState scope(wanted);
+    at::globalContext().setBenchmarkCuDNN(true);
+  }
+  EXPECT_TRUE(usual.unchanged());
+}
+
+TEST_F(StateWordTest, ScopedFlushDenormalChangesArithmetic) {
+  StateWord wanted = StateWord::capture();
+  wanted.flush_denormal = true;
+  volatile float tiny = std::numeric_limits<float>::denorm_min() * 4;
+  volatile float one = 1;  // or the compiler drops the multiplication
+  const float kept = tiny * one;
+  float flushed = 1;
+  {
+    ScopedState scope(wanted);
+    flushed = tiny * one;
+  }
+  EXPECT_GT(kept, 0.0f);
+  EXPECT_EQ(flushed, 0.0f);
+}
+
+TEST_F(StateWordTest, ScopedStateLeavesInferenceModeAlone) {
+  StateWord wanted = StateWord::capture();
+  wanted.inference_mode = true;
+
+  ScopedState scope(wanted);
+
+  EXPECT_FALSE(c10::InferenceMode::is_enabled());
+}
+
+}  // namespace
+}  // namespace torch_lazy

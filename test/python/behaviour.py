@@ -1,0 +1,119 @@
+"""Helpers for the behaviour tests: make a function hot, compare tensors, run a script in a process
+of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+try:
+    import torch_lazy
+except ImportError:  # the tests also run on the CPU alone, to test themselves
+    torch_lazy = None
+
+LAZY = "lazy"
+RUNS_UNTIL_HOT = 4  # cold, warm, hot; one more to be past the border
+
+
+def wait_for_compiles() -> None:
+    """Makes what is compiled in the background ready, so that the next pass of a loop is hot for
+    certain."""
+    if torch_lazy is not None:
+        torch_lazy.wait_for_compiles()
+
+
+def synchronize() -> None:
+    if torch_lazy is not None:
+        torch_lazy.synchronize()
+
+
+def hot(fn: Callable[..., Any], *args: Any, runs: int = RUNS_UNTIL_HOT) -> Any:
+    """Calls `fn` until its operations are deferred; returns the last result. Each call is a window
+    of its own."""
+    result = None
+    for _ in range(runs):
+        result = None  # as in a loop: the previous result is gone before the next is made
+        synchronize()
+        result = fn(*args)
+        synchronize()
+        wait_for_compiles()
+    return result
+
+
+def each_run(fn: Callable[..., Any], *args: Any, runs: int = RUNS_UNTIL_HOT) -> list[Any]:
+    """As `hot`, but keeps the results of every pass, the first, eager one included."""
+    results = []
+    for _ in range(runs):
+        synchronize()
+        results.append(fn(*args))
+        synchronize()
+        wait_for_compiles()
+    return results
+
+
+def differences(actual: torch.Tensor, expected: torch.Tensor) -> list[str]:
+    """What an observer can tell apart, apart from the device. NaN equals NaN."""
+    found = []
+    for what in ("shape", "dtype", "requires_grad", "is_leaf"):
+        if getattr(actual, what) != getattr(expected, what):
+            found.append(f"{what}: {getattr(actual, what)}, expected {getattr(expected, what)}")
+    for what in ("stride", "storage_offset", "is_contiguous", "is_conj", "is_neg"):
+        if getattr(actual, what)() != getattr(expected, what)():
+            found.append(f"{what}: {getattr(actual, what)()}, expected {getattr(expected, what)()}")
+    if not found:
+        a, b = actual.detach().cpu(), expected.detach().cpu()
+        if not bool(torch.isclose(a, b, rtol=0, atol=0, equal_nan=True).all()):
+            found.append(f"values: {a}, expected {b}")
+    return found
+
+
+def same(actual: Any, expected: Any) -> None:
+    """Asserts that tensors (or lists and dicts of them) are equal in values and metadata."""
+    if isinstance(expected, torch.Tensor):
+        assert isinstance(actual, torch.Tensor), f"{actual!r} is no tensor"
+        assert not differences(actual, expected), "\n".join(differences(actual, expected))
+    elif isinstance(expected, dict):
+        assert actual.keys() == expected.keys()
+        for key in expected:
+            same(actual[key], expected[key])
+    elif isinstance(expected, (list, tuple)):
+        assert len(actual) == len(expected)
+        for a, b in zip(actual, expected, strict=False):
+            same(a, b)
+    else:
+        assert actual == expected
+
+
+def same_on(device: str, fn: Callable[[str], Any], runs: int = RUNS_UNTIL_HOT) -> None:
+    """Asserts that `fn(device)` gives in every pass, cold to hot, what `fn("cpu")` gives."""
+    torch.manual_seed(0)
+    expected = fn("cpu")
+    for run in range(runs):
+        torch.manual_seed(0)
+        synchronize()
+        actual = fn(device)
+        try:
+            same(actual, expected)
+        except AssertionError as error:
+            raise AssertionError(f"run {run + 1}: {error}") from None
+        del actual
+        wait_for_compiles()
+
+
+def run_script(
+    code: str, timeout: float = 120.0, **environment: str
+) -> subprocess.CompletedProcess:
+    """Runs Python code in a fresh process; its output is captured as text."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env={**os.environ, **environment},
+        check=False,
+    )

@@ -1,0 +1,60 @@
+"""Shared by all behaviour tests: the device under test, and helpers that make code hot and compare
+tensors.
+
+The device is `lazy` unless `--device` or TORCH_LAZY_TEST_DEVICE says otherwise; `--device cpu`
+tests the tests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import torch
+from behaviour import LAZY, torch_lazy
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    default = os.environ.get("TORCH_LAZY_TEST_DEVICE", "lazy")
+    parser.addoption("--device", default=default, help="device under test")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "recording: is about recording and deferring, which only the lazy device does"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--device").startswith(LAZY):
+        return
+    skip = pytest.mark.skip(
+        reason="needs a device that records: metrics and deferred errors have no meaning on another"
+    )
+    for item in items:
+        if "recording" in item.keywords:
+            item.add_marker(skip)
+
+
+@pytest.fixture
+def device(request: pytest.FixtureRequest) -> str:
+    """The name of the device under test."""
+    return request.config.getoption("--device")
+
+
+@pytest.fixture(autouse=True)
+def _fresh_state():
+    """Equal random numbers for every test; no setting and no error left for the next one."""
+    torch.manual_seed(0)
+    defer = torch_lazy.config.defer if torch_lazy else None
+    yield
+    if torch_lazy is not None:
+        torch_lazy.config.defer = defer
+        with contextlib.suppress(Exception):  # the test that caused it has judged it already
+            torch_lazy.synchronize()

@@ -1,0 +1,149 @@
+"""Copies in every direction, with and without a change of dtype, blocking or not; and what may
+change afterwards."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from behaviour import hot, same, same_on
+
+DTYPES = [
+    torch.float32,
+    torch.float64,
+    torch.bfloat16,
+    torch.float16,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.int8,
+    torch.uint8,
+    torch.bool,
+    torch.complex64,
+]
+
+
+def values(dtype: torch.dtype) -> torch.Tensor:
+    return torch.tensor([[0, 1, 2], [3, 100, 1]]).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_there_and_back(device, dtype):
+    x = values(dtype)
+
+    same(x.to(device).cpu(), x)
+    same(x.to(device).to(device, copy=True).to("cpu"), x)
+
+
+@pytest.mark.parametrize("target", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    "source", [torch.float32, torch.int64, torch.bool, torch.bfloat16], ids=str
+)
+def test_casts_on_the_way_in_on_the_device_and_on_the_way_out(device, source, target):
+    x = values(source)
+
+    same(x.to(device, target).cpu(), x.to(target))
+    same(x.to(device).to(target).cpu(), x.to(target))
+    same(x.to(device).to("cpu", target), x.to(target))
+
+
+@pytest.mark.parametrize("non_blocking", [False, True])
+def test_copy_in_every_direction(device, non_blocking):
+    here, there = torch.arange(6.0).reshape(2, 3), torch.zeros(2, 3, device=device)
+    back, twin = torch.zeros(2, 3), torch.zeros(2, 3, dtype=torch.float64, device=device)
+
+    there.copy_(here, non_blocking=non_blocking)
+    twin.copy_(there, non_blocking=non_blocking)
+    back.copy_(there, non_blocking=non_blocking)
+
+    same(back, here)
+    same(twin.cpu(), here.double())
+
+
+@pytest.mark.parametrize("non_blocking", [False, True])
+def test_a_source_changed_after_the_copy_does_not_change_the_copy(device, non_blocking):
+    def step():
+        source = torch.ones(4)
+        there = source.to(device, non_blocking=non_blocking, copy=True)
+        doubled = there * 2
+        also = torch.zeros(4, device=device)
+        also.copy_(source, non_blocking=non_blocking)
+        source.fill_(99)
+        return there, doubled, also
+
+    there, doubled, also = hot(step, runs=5)
+
+    assert there.tolist() == [1] * 4
+    assert doubled.tolist() == [2] * 4
+    assert also.tolist() == [1] * 4
+
+
+def test_new_data_reaches_a_hot_loop(device):
+    def step(x):
+        y = x.to(device)
+        return ((y + 1) * 2).cpu()
+
+    for i in range(8):
+        x = torch.full((3,), float(i))
+        same(step(x), (x + 1) * 2)
+        hot(lambda: None, runs=1)
+
+
+def test_copies_through_views(device):
+    def program(where):
+        x = torch.zeros(4, 4, device=where)
+        x[1:3, ::2].copy_(torch.arange(4.0).reshape(2, 2).t())
+        x.diagonal().copy_(torch.ones(()))
+        y = torch.ones(4, 1).to(where)
+        x.t()[0:1].copy_(y.t())
+        return x, x[:, 1].cpu().to(where)
+
+    same_on(device, program)
+
+
+def test_strides_of_a_transferred_tensor(device):
+    for x in (
+        torch.ones(3, 4).t(),
+        torch.ones(2, 3, 4).permute(2, 0, 1),
+        torch.ones(3, 1).expand(3, 4),
+        torch.ones(6)[::2],
+    ):
+        assert x.to(device, copy=True).stride() == x.to("cpu", copy=True).stride()
+
+
+def test_scalars_and_empty_tensors(device):
+    assert torch.tensor(3.5).to(device).item() == 3.5
+    assert torch.zeros(0, 3).to(device).cpu().shape == (0, 3)
+    assert torch.tensor(True).to(device).item() is True
+
+
+def test_to_the_same_device_and_dtype_is_the_same_tensor(device):
+    x = torch.ones(2, device=device)
+
+    assert x.to(device) is x
+    assert x.to(x.device, x.dtype) is x
+    assert x.to(device, copy=True) is not x
+
+
+def test_tolist_numpy_and_iteration(device):
+    x = torch.arange(4).to(device)
+
+    assert x.tolist() == [0, 1, 2, 3]
+    assert np.array_equal(x.cpu().numpy(), np.arange(4))
+    assert [int(e) for e in x] == [0, 1, 2, 3]
+    assert len(x) == 4
+
+
+def test_zero_dim_cpu_tensors_mix_as_on_other_devices(device):
+    x = torch.ones(3, device=device)
+
+    assert (x * torch.tensor(2.0)).tolist() == [2] * 3
+    assert (torch.tensor(2.0) - x).tolist() == [1] * 3
+
+
+def test_gradients_cross_devices(device):
+    x = torch.ones(3, requires_grad=True)
+
+    (x.to(device) * 3).cpu().sum().backward()
+
+    same(x.grad, torch.full((3,), 3.0))

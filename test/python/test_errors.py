@@ -1,0 +1,197 @@
+"""Errors are the CPU's, message for message. In a deferred window a failure on data is raised where
+the value is needed; it names the line that recorded it, and what later operations would have
+written is poisoned, not half written."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+import torch
+from behaviour import RUNS_UNTIL_HOT, hot, synchronize, torch_lazy, wait_for_compiles
+from program_runner import described
+
+ILLEGAL = {
+    "shapes that do not broadcast": lambda d: torch.ones(2, 3, device=d) + torch.ones(4, device=d),
+    "mm": lambda d: torch.ones(2, 3, device=d) @ torch.ones(2, 3, device=d),
+    "mm of mixed dtypes": lambda d: (
+        torch.ones(2, 2, device=d) @ torch.ones(2, 2, dtype=torch.int64, device=d)
+    ),
+    "view": lambda d: torch.ones(2, 3, device=d).view(5),
+    "view of strided memory": lambda d: torch.ones(2, 3, device=d).t().view(6),
+    "dimension": lambda d: torch.ones(2, 3, device=d).sum(4),
+    "select": lambda d: torch.ones(2, 3, device=d).select(0, 7),
+    "python index": lambda d: torch.ones(2, 3, device=d)[5],
+    "too many indices": lambda d: torch.ones(2, device=d)[0, 0],
+    "expand": lambda d: torch.ones(2, 3, device=d).expand(4, 3),
+    "cat": lambda d: torch.cat([torch.ones(2, 3, device=d), torch.ones(3, device=d)]),
+    "stack": lambda d: torch.stack([torch.ones(2, device=d), torch.ones(3, device=d)]),
+    "cast of the result": lambda d: torch.ones(2, dtype=torch.int64, device=d).add_(0.5),
+    "sigmoid_ of integers": lambda d: torch.ones(2, dtype=torch.int64, device=d).sigmoid_(),
+    "mean of integers": lambda d: torch.ones(2, dtype=torch.int64, device=d).mean(),
+    "bool minus": lambda d: (
+        torch.ones(2, dtype=torch.bool, device=d) - torch.ones(2, dtype=torch.bool, device=d)
+    ),
+    "negative size": lambda d: torch.zeros(-1, device=d),
+    "item of many": lambda d: torch.ones(2, device=d).item(),
+    "bool of many": lambda d: bool(torch.ones(2, device=d)),
+    "grad of integers": lambda d: torch.ones(2, dtype=torch.int64, device=d).requires_grad_(),
+    "backward without grad": lambda d: torch.ones((), device=d).backward(),
+    "backward of many": lambda d: torch.ones(2, device=d, requires_grad=True).backward(),
+    "in place that broadcasts": lambda d: torch.ones(2, device=d).add_(torch.ones(3, 2, device=d)),
+    "as_strided outside": lambda d: torch.ones(2, device=d).as_strided((9,), (1,)),
+    "normalized shape": lambda d: torch.layer_norm(torch.ones(2, 3, device=d), (4,)),
+    "conv channels": lambda d: torch.conv2d(
+        torch.ones(1, 2, 3, 3, device=d), torch.ones(1, 3, 2, 2, device=d)
+    ),
+    "index out of range": lambda d: torch.ones(3, device=d)[torch.tensor([5], device=d)],
+    "index_select out of range": lambda d: torch.ones(3, device=d).index_select(
+        0, torch.tensor([5], device=d)
+    ),
+    "gather out of range": lambda d: torch.ones(3, device=d).gather(0, torch.tensor([5], device=d)),
+    "embedding out of range": lambda d: torch.nn.functional.embedding(
+        torch.tensor([5], device=d), torch.ones(3, 2, device=d)
+    ),
+    "division of integers by zero": lambda d: torch.ones(2, dtype=torch.int64, device=d) // 0,
+    "singular matrix": lambda d: torch.linalg.inv(torch.zeros(2, 2, device=d)),
+}
+
+
+@pytest.mark.parametrize("act", ILLEGAL.values(), ids=ILLEGAL)
+def test_the_message_is_the_cpus(device, act):
+    def error(where):
+        try:
+            act(where)
+            synchronize()
+        except Exception as caught:
+            return described(caught)
+        return "no error"
+
+    expected = error("cpu")
+
+    assert expected != "no error"
+    for _ in range(RUNS_UNTIL_HOT):
+        assert error(device) == expected
+        wait_for_compiles()
+
+
+def test_an_error_at_the_call_leaves_earlier_results_intact(device):
+    x = torch.ones(3, device=device)
+    y = x * 2
+    with pytest.raises(RuntimeError):
+        y.add_(torch.ones(4, device=device))
+    z = y + 1
+
+    assert y.tolist() == [2] * 3
+    assert z.tolist() == [3] * 3
+
+
+def test_an_illegal_call_inside_a_hot_loop_raises_at_once(device):
+    def step(size):
+        x = torch.ones(3, device=device)
+        y = x * 2
+        return y + torch.ones(size, device=device)
+
+    hot(step, 3)
+
+    with pytest.raises(RuntimeError, match="must match the size"):
+        step(4)
+    assert hot(step, 3).tolist() == [3] * 3
+
+
+def gather_line() -> int:
+    """The line of `lookup` that fails."""
+    source, first = inspect.getsourcelines(lookup)
+    return first + next(i for i, line in enumerate(source) if "index_select" in line)
+
+
+def lookup(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    scaled = table * 2
+    rows = scaled.index_select(0, index)
+    return rows + 1
+
+
+def make_hot(device: str) -> torch.Tensor:
+    """Makes `lookup` hot with good indices and returns its table."""
+    table = torch.arange(3.0).to(device)
+    good = torch.tensor([0, 2]).to(device)
+    assert hot(lookup, table, good).tolist() == [1, 5]
+    return table
+
+
+@pytest.mark.recording
+def test_a_deferred_failure_is_raised_at_the_sync_and_names_its_line(device):
+    table, bad = make_hot(device), torch.tensor([0, 7]).to(device)
+    synchronize()
+    before = torch_lazy.metrics()["deferred"]
+
+    result = lookup(table, bad)  # deferred: no error yet
+    assert torch_lazy.metrics()["deferred"] > before
+
+    with pytest.raises((IndexError, RuntimeError)) as caught:
+        result.tolist()
+    assert "index out of range in self" in str(caught.value)
+    assert f"test_errors.py:{gather_line()}" in str(caught.value)
+
+
+@pytest.mark.recording
+def test_synchronize_raises_a_deferred_failure(device):
+    table, bad = make_hot(device), torch.tensor([0, 7]).to(device)
+    synchronize()
+
+    result = lookup(table, bad)
+
+    with pytest.raises((IndexError, RuntimeError), match="index out of range in self"):
+        torch_lazy.synchronize()
+    del result
+    torch_lazy.synchronize()  # raised once, not for ever
+
+
+@pytest.mark.recording
+def test_what_a_failed_window_would_have_written_is_poisoned(device):
+    def step(table, index, total):
+        total.add_(1)
+        rows = table.index_select(0, index)
+        total.add_(rows.sum())
+        return rows
+
+    table, total = torch.arange(3.0).to(device), torch.zeros((), device=device)
+    good, bad = torch.tensor([0, 2]).to(device), torch.tensor([0, 7]).to(device)
+    hot(step, table, good, total)
+    synchronize()
+
+    rows = step(table, bad, total)
+
+    with pytest.raises((IndexError, RuntimeError), match="out of range"):
+        synchronize()
+    for value in (rows, total):
+        with pytest.raises((IndexError, RuntimeError), match="out of range"):
+            value.tolist()
+    assert table.tolist() == [0, 1, 2]  # only read, so still good
+
+
+@pytest.mark.recording
+def test_work_goes_on_after_a_deferred_failure(device):
+    table, bad = make_hot(device), torch.tensor([0, 7]).to(device)
+    synchronize()
+    lost = lookup(table, bad)
+    with pytest.raises((IndexError, RuntimeError)):
+        lost.tolist()
+
+    good = torch.tensor([1, 1]).to(device)
+
+    assert lookup(table, good).tolist() == [3, 3]
+    assert hot(lookup, table, good).tolist() == [3, 3]
+
+
+@pytest.mark.recording
+def test_overwriting_a_poisoned_tensor_heals_it(device):
+    table, bad = make_hot(device), torch.tensor([0, 7]).to(device)
+    synchronize()
+    lost = lookup(table, bad)
+    with pytest.raises((IndexError, RuntimeError)):
+        lost.tolist()
+
+    lost.copy_(torch.tensor([4.0, 5.0]))
+
+    assert lost.tolist() == [4, 5]

@@ -1,0 +1,209 @@
+"""Several Python threads record at once; a child forked before the first use works; a process ends
+with work pending."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+from behaviour import LAZY, hot, run_script, same, wait_for_compiles
+
+THREADS = 4
+
+
+def run_threads(work) -> list:
+    """Runs `work(i)` on several threads that start together; returns the results or raises what one
+    raised."""
+    results: list = [None] * THREADS
+    errors: list[BaseException] = []
+    barrier = threading.Barrier(THREADS)
+
+    def body(i: int) -> None:
+        try:
+            barrier.wait(timeout=30)
+            results[i] = work(i)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=body, args=(i,)) for i in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+        assert not thread.is_alive(), "a thread hangs"
+    if errors:
+        raise errors[0]
+    return results
+
+
+def train(where: str, seed: int, steps: int = 30) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    w = torch.randn(4, 3, generator=generator).to(where).requires_grad_()
+    x = torch.randn(5, 4, generator=generator).to(where)
+    for _ in range(steps):
+        ((x @ w).tanh() ** 2).sum().backward()
+        with torch.no_grad():
+            w -= 0.01 * w.grad
+        w.grad = None
+    return w.detach().cpu()
+
+
+def test_threads_train_independently(device):
+    results = run_threads(lambda i: train(device, i))
+
+    for i, result in enumerate(results):
+        same(result, train("cpu", i))
+
+
+def test_threads_share_what_is_known(device):
+    train(device, 0, steps=6)
+    wait_for_compiles()
+
+    for i, result in enumerate(run_threads(lambda i: train(device, 10 + i))):
+        same(result, train("cpu", 10 + i))
+
+
+def test_a_tensor_made_on_another_thread_is_complete(device):
+    def make(i):
+        return (torch.full((3,), float(i), device=device) * 2 + 1).tanh()
+
+    for _ in range(4):
+        made = run_threads(make)
+        wait_for_compiles()
+        for i, t in enumerate(made):
+            same(t.cpu(), (torch.full((3,), float(i)) * 2 + 1).tanh())
+
+
+def test_a_write_on_one_thread_is_seen_by_another(device):
+    x = torch.zeros(3, device=device)
+    for i in range(6):
+        hot(lambda: x.add_(1), runs=1)
+        seen: list = []
+        reader = threading.Thread(target=lambda seen=seen: seen.append((x * 10).tolist()))
+        x.mul_(2)
+        reader.start()
+        reader.join(timeout=60)
+        expected = x.cpu() * 10
+        assert seen == [expected.tolist()], f"pass {i}"
+
+
+def test_a_tensor_dropped_on_another_thread_is_freed_there(device):
+    def work(i):
+        kept = [torch.ones(16, device=device) * i for _ in range(50)]
+        box.append(kept)
+        return len(kept)
+
+    box: list = []
+    assert run_threads(work) == [50] * THREADS
+    dropper = threading.Thread(target=box.clear)
+    dropper.start()
+    dropper.join(timeout=60)
+
+    assert (torch.ones(2, device=device) + 1).tolist() == [2, 2]
+
+
+def test_a_backward_pass_beside_recording_threads(device):
+    def work(i):
+        if i % 2:
+            return train(device, i, steps=20)
+        x = torch.ones(3, device=device)
+        for _ in range(60):
+            x = x * 0.9 + 0.1
+        return x.cpu()
+
+    results = run_threads(work)
+
+    same(results[1], train("cpu", 1, steps=20))
+    torch.testing.assert_close(results[0], torch.ones(3))
+
+
+FORK = """
+import os, sys, torch
+def work():
+    x = torch.arange(4.0).to({device!r})
+    for _ in range(6):
+        y = (x * 2 + 1).tanh().sum()
+    return y.item()
+if {use_before}:
+    work()
+child = os.fork()
+if child == 0:
+    try:
+        ok = abs(work() - (torch.arange(4.0) * 2 + 1).tanh().sum().item()) < 1e-6
+        os._exit(0 if ok else 3)
+    except RuntimeError as error:
+        print("refused:", error, flush=True)
+        os._exit(4)
+_, status = os.waitpid(child, 0)
+assert abs(work() - (torch.arange(4.0) * 2 + 1).tanh().sum().item()) < 1e-6
+print("child", os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_a_child_forked_before_the_first_use_works(device):
+    done = run_script(FORK.format(device=device, use_before=False))
+
+    assert done.returncode == 0, done.stderr
+    assert "child 0" in done.stdout
+
+
+def test_a_child_forked_after_the_first_use_works_or_says_what_to_do(device):
+    done = run_script(FORK.format(device=device, use_before=True))
+
+    assert done.returncode == 0, done.stderr
+    if "child 4" in done.stdout:
+        assert "fork" in done.stdout
+        assert "spawn" in done.stdout
+    else:
+        assert "child 0" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("thread", [False, True], ids=["main thread", "another thread"])
+def test_a_process_ends_cleanly_with_work_pending(device, thread):
+    code = f"""
+import threading, torch
+def work():
+    global y
+    x = torch.ones(8, device={device!r})
+    for _ in range(50):
+        y = (x * 2 + 1).tanh()
+if {thread}:
+    t = threading.Thread(target=work); t.start(); t.join()
+else:
+    work()
+print("end", flush=True)
+"""
+    done = run_script(code)
+
+    assert (done.returncode, done.stdout.strip(), done.stderr.strip()) == (0, "end", "")
+
+
+@pytest.mark.recording
+def test_waiting_for_work_releases_the_gil(device):
+    """A long window runs while another Python thread counts."""
+    x = torch.randn(600, 600).to(device)
+
+    def long_window():
+        y = x
+        for _ in range(20):
+            y = (y @ x).tanh()
+        return y.sum().item()
+
+    for _ in range(3):
+        long_window()
+        wait_for_compiles()
+    ticks, stop = [0], threading.Event()
+
+    def count():
+        while not stop.wait(0.001):
+            ticks[0] += 1
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    long_window()
+    stop.set()
+    counter.join(timeout=60)
+
+    assert device.startswith(LAZY)
+    assert ticks[0] >= 3
