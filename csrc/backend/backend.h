@@ -51,7 +51,18 @@ class Event {
   virtual void wait() const = 0;  // blocks the calling thread; must not hold the GIL
 };
 
+// What a graph's types do not say of an input.
+struct GraphInput {
+  // Inputs with the same number share storage; a number that no other input has means nothing.
+  uint32_t storage = 0;
+  int64_t storage_bytes = 0;
+  int64_t offset = 0;  // elements from the start of the storage
+  bool cpu = false;    // a tensor of the CPU, whatever the backend's device
+  bool operator==(const GraphInput&) const = default;
+};
+
 struct CompileOptions {
+  std::vector<GraphInput> inputs;  // one per graph input
   bool deterministic = false;  // torch.use_deterministic_algorithms was on when recorded
   bool verify = false;         // check metadata of every value against the graph while running
 };

@@ -32,6 +32,18 @@ c10::IValue inner_value(const c10::IValue& value) {
   return value;
 }
 
+void count_versions(const Effects& effects, c10::ArrayRef<c10::IValue> arguments) {
+  const auto count = [](const at::Tensor& tensor) {
+    if (tensor.defined() && !tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
+  };
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!effects.arguments[i].writes) continue;
+    if (arguments[i].isTensor()) count(arguments[i].toTensor());
+    if (arguments[i].isTensorList())
+      for (const at::Tensor& tensor : arguments[i].toTensorList()) count(tensor);
+  }
+}
+
 void push_deferred(const c10::FunctionSchema& schema, c10::ArrayRef<at::Tensor> outputs,
                    torch::jit::Stack* stack) {
   if (schema.returns().empty()) return;
@@ -76,13 +88,15 @@ void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
   const Call::Way way = call.way();
   if (way == Call::Way::kMeta)
     return op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
-  check_devices_agree(schema, arguments);
+  if (!call.op().takes_cpu_tensors) check_devices_agree(schema, arguments);
+
   if (way == Call::Way::kRecord) {
     call.begin();
     for (size_t i = 0; i < count; ++i)
       call.encode(arguments[i], *schema.arguments()[i].type());
     if (call.match()) {
       const c10::ArrayRef<at::Tensor> outputs = call.deferred_outputs();
+      if (call.op().counts_versions) count_versions(*call.op().effects, arguments);
       stack->resize(base);
       return push_deferred(schema, outputs, stack);
     }
@@ -95,6 +109,7 @@ void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
     argument = inner_value(kept[i]);
   }
   run_below_autograd(op, stack);
+  if (call.op().counts_versions) count_versions(*call.op().effects, kept);
   wrap_results(call, schema, base, stack);
 }
 

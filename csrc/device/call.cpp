@@ -1,5 +1,7 @@
 #include "device/call.h"
 
+#include <ATen/ops/zeros.h>
+
 #include <cstring>
 
 #include "device/fallback_warning.h"
@@ -40,6 +42,8 @@ void Call::look(const at::Tensor& tensor) {
   arguments_.push_back(impl);
   if (impl) {
     StorageState& state = impl->state();
+    if (state.error && arguments_.size() == 1 && op_.effects->overwrites_first_argument)
+      impl->heal_if_overwritten();
     recorder_.settle(impl->binding, state);
     exported_ |= state.exported;
     touches_window_ |= recorder_.touches(state);
@@ -220,6 +224,13 @@ at::Tensor Call::tensor_argument(size_t index) const {
           arguments_[index]));
 }
 
+// PyTorch fills new memory in place, and that counts as a write where versions are counted.
+void Call::count_fill(const at::Tensor& made) const {
+  if (op_.fills && !made.is_inference() &&
+      !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::ADInplaceOrView))
+    made.unsafeGetTensorImpl()->bump_version();
+}
+
 c10::ArrayRef<at::Tensor> Call::deferred_outputs() {
   using Kind = OutputMetadata::Kind;
   for (const OutputMetadata& output : recorder_.matched_outputs()) {
@@ -240,6 +251,7 @@ c10::ArrayRef<at::Tensor> Call::deferred_outputs() {
     at::Tensor made;
     if (output.kind == Kind::kFresh) {
       made = at::detail::make_tensor<LazyTensorImpl>(make_lazy_storage(output.storage_bytes), dtype);
+      count_fill(made);
     } else {
       const LazyTensorImpl& base =
           output.kind == Kind::kAliasArgument
@@ -300,6 +312,8 @@ at::Tensor Call::wrap(at::Tensor inner) {
     outputs_.emplace_back();
     return inner;
   }
+  // A tensor of zeros without memory; here it gets some.
+  if (inner._is_zerotensor()) inner = at::zeros(inner.sizes(), inner.options());
   TORCH_CHECK_NOT_IMPLEMENTED(
       inner.has_storage() && inner.layout() == c10::kStrided, op_.name, " returned a ",
       inner.layout(), " tensor; device lazy has strided tensors only: call it on the cpu");
@@ -331,6 +345,7 @@ at::Tensor Call::wrap(at::Tensor inner) {
   if (kind == Kind::kFresh) {
     source = 0;
     wrapped = wrap_inner(std::move(inner));
+    count_fill(wrapped);
   } else {
     const c10::TensorImpl& base = kind == Kind::kAliasArgument
                                       ? *arguments_[source]

@@ -120,6 +120,7 @@ class Call {
 
  private:
   void word(uint64_t value) { recorder_.tape().word(value); }
+  void count_fill(const at::Tensor& made) const;
   void record_argument_output(size_t source);
   at::Tensor tensor_argument(size_t index) const;
 

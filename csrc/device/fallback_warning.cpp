@@ -1,19 +1,21 @@
 #include "device/fallback_warning.h"
 
-#include <c10/util/Exception.h>
+#include <fmt/format.h>
 
 #include "runtime/config.h"
 #include "runtime/metrics.h"
+#include "runtime/warn.h"
 #include "trace/source_location.h"
 
 namespace torch_lazy {
 
 void warn_unknown_operator(const OperatorInfo& op) {
   if (metrics().count_fallback(op.name) != 1 || !config().warn_fallbacks) return;
-  TORCH_WARN("torch_lazy does not know what ", op.name, " (called at ",
-             to_string(current_location()),
-             ") reads and writes: each call runs what is pending and then the operator, as eager "
-             "would. Silence with torch.lazy.config.warn_fallbacks = False");
+  warn(fmt::format(
+      "torch_lazy does not know what {} (called at {}) reads and writes: each call runs what is "
+      "pending and then the operator, as eager would. Silence with "
+      "torch.lazy.config.warn_fallbacks = False",
+      op.name, to_string(current_location())));
 }
 
 }  // namespace torch_lazy

@@ -1,5 +1,10 @@
 #include "device/lazy_tensor.h"
 
+#include <ATen/ops/empty.h>
+#include <c10/core/SafePyObject.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+
 namespace torch_lazy {
 namespace {
 
@@ -83,6 +88,17 @@ bool LazyTensorImpl::take_over_inner_metadata() {
   return true;
 }
 
+void LazyTensorImpl::heal_if_overwritten() {
+  LazyStorage& storage = lazy_storage();
+  const bool whole = is_non_overlapping_and_dense() &&
+                     size_t(numel()) * itemsize() == storage.nbytes();
+  if (!whole) return;
+  StorageState& state = storage.state;
+  if (!state.resident())
+    state.buffer = at::empty({int64_t(storage.nbytes())}, at::TensorOptions(c10::kByte)).storage();
+  state.error.reset();
+}
+
 void LazyTensorImpl::rebind(const OutputMetadata& metadata) {
   inner_ = at::Tensor();
   lazy_storage().set_nbytes(size_t(metadata.storage_bytes));
@@ -92,6 +108,18 @@ void LazyTensorImpl::rebind(const OutputMetadata& metadata) {
 template <class Version>
 c10::intrusive_ptr<c10::TensorImpl> LazyTensorImpl::copy_and_detach(
     Version&& version, bool allow_metadata_change) const {
+  // A Python mode sees detach(), as it does for every other tensor.
+  const int64_t modes = c10::impl::TorchDispatchModeTLS::stack_len();
+  if (modes > 0 && !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::Python)) {
+    const auto& mode = c10::impl::TorchDispatchModeTLS::get_stack_at(modes - 1);
+    if (auto seen = mode->pyinterpreter()->detach(this)) {
+      if (!seen->is_inference()) {
+        seen->set_version_counter(std::forward<Version>(version));
+        seen->set_allow_tensor_metadata_change(allow_metadata_change);
+      }
+      return seen;
+    }
+  }
   auto copy = c10::make_intrusive<LazyTensorImpl>(c10::Storage(storage_), data_type_);
   copy_tensor_metadata(this, copy.get(), std::forward<Version>(version), allow_metadata_change);
   copy->binding = binding;

@@ -35,6 +35,9 @@ class LazyTensorImpl final : public c10::TensorImpl {
   // Takes over sizes, strides, offset and storage size that an operation gave the inner tensor; true
   // when anything changed.
   bool take_over_inner_metadata();
+  // Before an operation that gives every element of this tensor a new value: a poisoned storage that
+  // has no other elements becomes usable again.
+  void heal_if_overwritten();
   // Gives this tensor new metadata without running anything.
   void rebind(const OutputMetadata& metadata);
 

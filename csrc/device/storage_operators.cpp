@@ -41,6 +41,8 @@ at::Tensor& set_source_storage_with_offset(at::Tensor& self, c10::Storage source
   const StepThreadState state;
   at::Tensor inner = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(storage.state.buffer), inner_keys(), to.dtype());
+  // Sizes without strides keep the old strides where the sizes stay the same.
+  inner.unsafeGetTensorImpl()->set_sizes_and_strides(to.sizes(), to.strides(), to.storage_offset());
   at::_ops::set__source_Storage_storage_offset::redispatch(inner_keys(), inner,
                                                            storage.state.buffer, offset, size,
                                                            stride);

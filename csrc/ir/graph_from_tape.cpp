@@ -212,10 +212,7 @@ class Builder {
 
   void choose_overload(Node* node, const c10::FunctionSchema& schema) {
     const torch::jit::Operator* found = node->maybeOperator();
-    TORCH_CHECK(found, "operator '", name(),
-                "' cannot stand in a graph: no TorchScript overload of ", schema.name(),
-                " takes the arguments it was called with");
-    if (found->schema().overload_name() != schema.overload_name())
+    if (!found || found->schema().overload_name() != schema.overload_name())
       node->s_(kOverloadAttribute, schema.overload_name());
   }
 

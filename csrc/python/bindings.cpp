@@ -1,6 +1,7 @@
 // The extension module torch_lazy._C: the C++ core as Python sees it, nothing else.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/version.h>
 
@@ -14,6 +15,7 @@
 #include "runtime/compiled_trace.h"
 #include "runtime/config.h"
 #include "runtime/metrics.h"
+#include "runtime/warn.h"
 #include "trace/recorder.h"
 #include "trace/source_location.h"
 
@@ -78,6 +80,16 @@ bool wait_for(std::optional<double> seconds) {
   return wait_for_compiles(std::chrono::milliseconds(int64_t(*seconds * 1000)));
 }
 
+// A Python warning; one that a filter turns into an error is raised from the operator's call.
+void warn_in_python(const std::string& message) {
+  const py::gil_scoped_acquire gil;
+  if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) {
+    python_error error;
+    error.persist();
+    throw std::move(error);
+  }
+}
+
 void bind_config(py::module_& module) {
   module.def("get_defer", [] { return defer_name(config().defer); });
   module.def("set_defer", &set_defer);
@@ -100,6 +112,7 @@ void bind_config(py::module_& module) {
 PYBIND11_MODULE(_C, module) {
   module.attr("torch_version") = TORCH_LAZY_TORCH_VERSION;
   module.def("register_device", [] {
+    set_warning_sink(&warn_in_python);
     register_interpreter_backend();
     register_device();
   });

@@ -4,9 +4,11 @@
 
 #include <unordered_map>
 
+#include "ir/graph_hash.h"
 #include "runtime/compile_queue.h"
 #include "runtime/config.h"
 #include "runtime/metrics.h"
+#include "runtime/warn.h"
 
 namespace torch_lazy {
 namespace {
@@ -33,6 +35,36 @@ void unite(std::vector<bool>& a, const std::vector<bool>& b) {
   if (a.size() < b.size()) a.resize(b.size());
   for (size_t i = 0; i < b.size(); ++i)
     if (b[i]) a[i] = true;
+}
+
+std::vector<GraphInput> graph_inputs(const WindowGraph& graph) {
+  std::vector<GraphInput> inputs;
+  for (const InputMetadata& input : graph.inputs)
+    inputs.push_back({input.storage, input.storage_bytes, input.offset, input.cpu});
+  return inputs;
+}
+
+// Executables by structure of their graph and aliases of its inputs: traces that differ in source
+// lines only share one. Only the compile thread comes here.
+std::shared_ptr<Executable> executable_for(const WindowGraph& window, Backend& backend) {
+  struct Compiled {
+    std::shared_ptr<torch::jit::Graph> graph;
+    std::vector<GraphInput> inputs;
+    std::shared_ptr<Executable> executable;
+  };
+  const std::shared_ptr<torch::jit::Graph>& graph = window.graph;
+  CompileOptions options;
+  options.inputs = graph_inputs(window);
+  options.verify = config().verify;
+  static auto* const executables = new std::unordered_map<uint64_t, std::vector<Compiled>>;
+  std::vector<Compiled>& same_hash = (*executables)[hash_graph(*graph).low];
+  for (const Compiled& compiled : same_hash)
+    if (compiled.inputs == options.inputs && same_graph(*compiled.graph, *graph))
+      return compiled.executable;
+  auto executable = backend.compile(graph, options)->get();
+  increment(metrics().compiles);
+  same_hash.push_back({graph, options.inputs, executable});
+  return executable;
 }
 
 }  // namespace
@@ -71,15 +103,13 @@ void CompiledTrace::compile(Backend& backend) {
     auto version = std::make_shared<Version>();
     version->graph = graph_from_tape(tape_, live);
     version->live = std::move(live);
-    CompileOptions options;
-    options.verify = config().verify;
-    version->executable = backend.compile(version->graph.graph, options)->get();
-    increment(metrics().compiles);
+    version->executable = executable_for(version->graph, backend);
     made = std::move(version);
   } catch (const std::exception& error) {
-    TORCH_WARN_ONCE("backend '", backend.name(),
-                    "' could not compile a window, it stays eager: ", error.what());
-    metrics().count_fallback("compile failed");
+    const std::string what = error.what();
+    if (metrics().count_fallback("compile failed") == 1)
+      warn("backend '" + backend.name() + "' could not compile a window, it stays eager: " +
+           what.substr(0, what.find('\n')));
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   failed_ = !made;

@@ -11,6 +11,11 @@
 namespace torch_lazy {
 namespace {
 
+// Copies cross devices, and indices may be anywhere, as on an accelerator.
+bool name_takes_cpu_tensors(const std::string& name) {
+  return name == "aten::copy_" || name == "aten::_to_copy" || name == "aten::copy";
+}
+
 bool makes_uninitialized_memory(const std::string& name) {
   static const auto* const names = new std::unordered_set<std::string>{
       "aten::empty.memory_format", "aten::empty_strided", "aten::empty_quantized"};
@@ -48,6 +53,18 @@ std::vector<int> returned_arguments(const c10::FunctionSchema& schema) {
   return returned;
 }
 
+bool fills_new_memory(const c10::FunctionSchema& schema) {
+  static const auto* const names = new std::unordered_set<std::string>{
+      "aten::zeros",      "aten::ones",     "aten::full",     "aten::zeros_like", "aten::ones_like",
+      "aten::full_like",  "aten::new_zeros", "aten::new_ones", "aten::new_full",  "aten::scalar_tensor"};
+  return !schema.is_mutable() && names->count(schema.name()) > 0;
+}
+
+bool counts_versions(const c10::OperatorHandle& handle, const Effects& effects) {
+  return effects.writes_any() && !handle.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView) &&
+         handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
+}
+
 OperatorInfo make_info(const c10::OperatorHandle& handle) {
   const c10::FunctionSchema& schema = handle.schema();
   std::string name = schema.name();
@@ -62,8 +79,9 @@ OperatorInfo make_info(const c10::OperatorHandle& handle) {
   const bool deferrable =
       effects.known && recordable && !effects.random && (mask || !effects.data_dependent_output);
   const bool rebinds = may_rebind_arguments(schema, effects);
-  return {handle,        std::move(name), id,      &effects, deferrable, mask,
-          uninitialized, effects.random,  rebinds, returned_arguments(schema)};
+  return {handle,        name, id,      &effects, deferrable, mask,
+          uninitialized, effects.random,  rebinds,
+          fills_new_memory(schema), name_takes_cpu_tensors(name), counts_versions(handle, effects), returned_arguments(schema)};
 }
 
 // Global: one entry per operator used, never removed, so references stay valid.

@@ -28,6 +28,13 @@ struct OperatorInfo {
   bool random;
   // May change sizes, strides, dtype or storage of an argument (t_, resize_, out= that resizes).
   bool may_rebind;
+  // Makes memory and fills it with one value (zeros, full_like).
+  bool fills;
+  // Accepts tensors on the CPU beside lazy ones, whatever their size.
+  bool takes_cpu_tensors;
+  // A composite that PyTorch would take apart above version counting: each tensor it writes counts
+  // once (_foreach_add_). Elsewhere the ADInplaceOrView kernel has counted already.
+  bool counts_versions;
   // By return: the schema argument that is returned (in-place and out= variants), or -1.
   std::vector<int> returned_arguments;
 };

@@ -91,10 +91,7 @@ bool Recorder::match() {
       return true;
     }
     diverge(lock_);
-    if (error_) {
-      tape_.abandon();
-      raise_error();
-    }
+    if (error_) raise_error();  // the caller abandons the operation
   }
   lock_.unlock();
   increment(metrics().run_at_once);
@@ -236,6 +233,7 @@ void Recorder::close(Lock& lock, const std::string& cause, bool automatic) {
     }
   } else {
     state = learn(automatic) ? "warm" : "cold";
+    if (diverged_) state = "diverged";
   }
   if (!tape_.empty()) metrics().count_window(state);
   debug_window(cause, state, tape_);
@@ -248,6 +246,7 @@ void Recorder::close(Lock& lock, const std::string& cause, bool automatic) {
   period_.reset();
   tape_.clear();
   held_bytes_ = 0;
+  diverged_ = false;
   serial_ = next_serial();
   mode_ = Mode::kIdle;
 }

@@ -138,6 +138,7 @@ class Recorder {
   bool running_ = false;  // some thread runs this window; guarded by the lock
   uint64_t serial_;
   bool backward_ = false;
+  bool diverged_ = false;  // began deferring, then left the known traces
   StateWord state_;
   uint32_t state_version_ = 0;  // of `state_`, see StateWord::current_version
   Tape tape_;

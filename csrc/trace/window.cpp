@@ -25,12 +25,12 @@ class RunTimer {
 
 // The error of a deferred operation: eager's own, and the line that recorded it.
 std::exception_ptr with_location(const std::exception_ptr& error, const Tape::Entry& entry) {
-  const std::string context =
-      "raised by " + entry.op->name + " recorded at " + to_string(entry.location);
   try {
     std::rethrow_exception(error);
   } catch (c10::Error& raised) {
-    raised.add_context(context);
+    // Two, because c10 puts a single context on the line of the message itself.
+    raised.add_context("raised by the deferred operation " + entry.op->name);
+    raised.add_context("recorded at " + to_string(entry.location));
     return std::current_exception();
   } catch (...) {
     return std::current_exception();
@@ -103,6 +103,7 @@ void Recorder::run_by_operation(Lock& lock, size_t operations) {
 void Recorder::diverge(Lock& lock) {
   const size_t operations = tape_.size() - 1;  // all but the one that did not match
   mode_ = Mode::kEager;
+  diverged_ = operations > 0;
   window_operators_.clear();
   for (size_t i = 0; i < operations; ++i) window_operators_.push_back(tape_.entry(i).op->id);
   if (operations > 0) run_by_operation(lock, operations);

@@ -41,4 +41,5 @@ def graphs() -> list[Graph]:
     """Every graph that is compiled, as it runs now."""
     from torch_lazy import _C
 
-    return [Graph(**graph) for graph in _C.graphs()]
+    graphs = [Graph(**graph) for graph in _C.graphs()]
+    return list({graph.hash: graph for graph in graphs}.values())

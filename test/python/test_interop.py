@@ -120,7 +120,7 @@ def test_deepcopy_of_a_module_is_independent(device):
     with torch.no_grad():
         twin[0].weight.zero_()
 
-    same(net[0].weight.cpu(), make_net()[0].weight.cpu())
+    same(net[0].weight.detach().cpu(), make_net()[0].weight.detach())
     assert twin[0].weight.abs().sum().item() == 0
 
 
