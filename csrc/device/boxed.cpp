@@ -44,14 +44,14 @@ void count_versions(const Effects& effects, c10::ArrayRef<c10::IValue> arguments
   }
 }
 
-void push_deferred(const c10::FunctionSchema& schema, c10::ArrayRef<at::Tensor> outputs,
+void push_deferred(const c10::FunctionSchema& schema, std::span<at::Tensor> outputs,
                    torch::jit::Stack* stack) {
   if (schema.returns().empty()) return;
   if (schema.returns()[0].type()->kind() == c10::TypeKind::TensorType) {
-    for (const at::Tensor& output : outputs) stack->emplace_back(output);
+    for (at::Tensor& output : outputs) stack->emplace_back(std::move(output));
     return;
   }
-  stack->emplace_back(c10::List<at::Tensor>(outputs));
+  stack->emplace_back(c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(outputs.data(), outputs.size())));
 }
 
 // Replaces inner results from `base` on by lazy ones.
@@ -88,14 +88,14 @@ void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
   const Call::Way way = call.way();
   if (way == Call::Way::kMeta)
     return op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
-  if (!call.op().takes_cpu_tensors) check_devices_agree(schema, arguments);
+  if (!call.op().takes_cpu_tensors) check_devices_agree(call.op(), arguments);
 
   if (way == Call::Way::kRecord) {
     call.begin();
     for (size_t i = 0; i < count; ++i)
       call.encode(arguments[i], *schema.arguments()[i].type());
     if (call.match()) {
-      const c10::ArrayRef<at::Tensor> outputs = call.deferred_outputs();
+      const std::span<at::Tensor> outputs = call.deferred_outputs();
       if (call.op().counts_versions) count_versions(*call.op().effects, arguments);
       stack->resize(base);
       return push_deferred(schema, outputs, stack);

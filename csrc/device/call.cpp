@@ -1,6 +1,7 @@
 #include "device/call.h"
 
 #include <ATen/ops/zeros.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <cstring>
 
@@ -28,6 +29,13 @@ bool is_wrapped_number(const at::Tensor& tensor) {
 }  // namespace
 
 Call::~Call() {
+  if (finished_) return;
+  // The operation raised. An out= argument may have been resized all the same, and what should have been
+  // overwritten was not.
+  if (op_.may_rebind && !deferred_)
+    for (LazyTensorImpl* impl : arguments_)
+      if (impl && impl->take_over_inner_metadata()) impl->binding = {};
+  if (healed_) healed_->state().error = healed_error_;
   if (!open_) return;
   if (deferred_) recorder_.end_deferred();
   else recorder_.abandon();
@@ -43,7 +51,7 @@ void Call::look(const at::Tensor& tensor) {
   if (impl) {
     StorageState& state = impl->state();
     if (state.error && arguments_.size() == 1 && op_.effects->overwrites_first_argument)
-      impl->heal_if_overwritten();
+      heal(*impl);
     recorder_.settle(impl->binding, state);
     exported_ |= state.exported;
     touches_window_ |= recorder_.touches(state);
@@ -69,20 +77,39 @@ void Call::look(const c10::IValue& value) {
     look(value.toOptionalTensorList());
   } else if (value.isGenerator()) {
     has_generator_ |= value.toGenerator().defined();
+  } else if (value.isUnsigned()) {
+    unrecordable_ = true;  // beyond int64
+  } else if (value.isScalar()) {
+    look(value.toScalar());
   }
 }
 
 Call::Way Call::way() {
   if (has_fake_) return Way::kMeta;
   const bool fills = op_.random || op_.uninitialized || has_generator_;
-  const bool recordable = op_.deferrable && !fills && !exported_ &&
-                          !(op_.dynamic_with_mask && has_mask_);
+  const bool recordable = op_.deferrable && !fills && !exported_ && !unrecordable_ &&
+                          !rebinds_twice() && !(op_.dynamic_with_mask && has_mask_);
   if (recordable) return Way::kRecord;
   // What only makes or fills memory that the window does not know can run before it.
   if (fills && op_.effects->known && !touches_window_ && !exported_) return Way::kAtOnce;
   if (!op_.effects->known) warn_unknown_operator(op_);
   recorder_.sync(exported_ ? "exported memory" : op_.name);
   return Way::kAtOnce;
+}
+
+void Call::heal(LazyTensorImpl& impl) {
+  healed_error_ = impl.state().error;
+  if (impl.heal_if_overwritten()) healed_ = &impl;
+}
+
+// An argument may be given twice. Where one of the two is resized or moved, only running it shows what the
+// other becomes.
+bool Call::rebinds_twice() const {
+  if (!op_.may_rebind) return false;
+  for (size_t i = 0; i < arguments_.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (arguments_[i] && arguments_[i] == arguments_[j]) return true;
+  return false;
 }
 
 // ---------------------------------------------------------------- recording
@@ -93,7 +120,7 @@ void Call::encode(const at::Tensor& tensor) {
     LazyStorage& storage = impl->lazy_storage();
     if (recorder_.tensor(impl->binding, storage.state, *impl, int64_t(storage.nbytes()),
                          tensor_flags(*impl)))
-      recorder_.bind_input(impl->inner());
+      recorder_.bind_input(impl->resident_inner());
     return;
   }
   if (is_wrapped_number(tensor)) {
@@ -212,7 +239,6 @@ void Call::encode(const c10::IValue& value, const c10::Type& type) {
 
 bool Call::match() {
   deferred_ = recorder_.match();
-  debug_operation(op_, kNoLocation, deferred_);
   return deferred_;
 }
 
@@ -231,7 +257,7 @@ void Call::count_fill(const at::Tensor& made) const {
     made.unsafeGetTensorImpl()->bump_version();
 }
 
-c10::ArrayRef<at::Tensor> Call::deferred_outputs() {
+std::span<at::Tensor> Call::deferred_outputs() {
   using Kind = OutputMetadata::Kind;
   for (const OutputMetadata& output : recorder_.matched_outputs()) {
     if (output.kind == Kind::kUndefined) {
@@ -271,6 +297,8 @@ c10::ArrayRef<at::Tensor> Call::deferred_outputs() {
   }
   open_ = deferred_ = false;
   recorder_.end_deferred();
+  debug_operation(op_, recorder_.location(), true);
+  finished_ = true;
   return outputs_;
 }
 
@@ -301,15 +329,15 @@ at::Tensor Call::argument(size_t schema_argument) {
   const size_t source = starts_[schema_argument];
   if (!arguments_[source]) return {};
   record_argument_output(source);
-  outputs_.push_back(tensor_argument(source));
-  return outputs_.back();
+  wrapped_.push_back(arguments_[source]);
+  return tensor_argument(source);
 }
 
 at::Tensor Call::wrap(at::Tensor inner) {
   using Kind = OutputMetadata::Kind;
   if (!inner.defined()) {
     if (open_) recorder_.undefined_output();
-    outputs_.emplace_back();
+    wrapped_.push_back(nullptr);
     return inner;
   }
   // A tensor of zeros without memory; here it gets some.
@@ -320,8 +348,8 @@ at::Tensor Call::wrap(at::Tensor inner) {
   for (size_t i = 0; i < arguments_.size(); ++i) {
     if (arguments_[i] && arguments_[i]->is_inner(inner)) {
       record_argument_output(i);
-      outputs_.push_back(tensor_argument(i));
-      return outputs_.back();
+      wrapped_.push_back(arguments_[i]);
+      return tensor_argument(i);
     }
   }
   Kind kind = Kind::kFresh;
@@ -336,8 +364,8 @@ at::Tensor Call::wrap(at::Tensor inner) {
       break;
     }
   if (kind == Kind::kFresh)
-    for (source = 0; source < outputs_.size(); ++source)
-      if (outputs_[source].defined() && is_buffer_of(lazy_impl(outputs_[source]))) {
+    for (source = 0; source < wrapped_.size(); ++source)
+      if (is_buffer_of(wrapped_[source])) {
         kind = Kind::kAliasOutput;
         break;
       }
@@ -347,24 +375,24 @@ at::Tensor Call::wrap(at::Tensor inner) {
     wrapped = wrap_inner(std::move(inner));
     count_fill(wrapped);
   } else {
-    const c10::TensorImpl& base = kind == Kind::kAliasArgument
-                                      ? *arguments_[source]
-                                      : *outputs_[source].unsafeGetTensorImpl();
+    const c10::TensorImpl& base =
+        kind == Kind::kAliasArgument ? *arguments_[source] : *wrapped_[source];
     wrapped = wrap_inner_view(std::move(inner), base.storage(), base.key_set());
   }
-  if (open_) {
-    auto& impl = *static_cast<LazyTensorImpl*>(wrapped.unsafeGetTensorImpl());
+  auto& impl = *static_cast<LazyTensorImpl*>(wrapped.unsafeGetTensorImpl());
+  wrapped_.push_back(&impl);
+  if (open_)
     recorder_.output(kind, uint32_t(source), impl, int64_t(impl.lazy_storage().nbytes()),
                      tensor_flags(impl), impl.binding, impl.state());
-  }
-  outputs_.push_back(wrapped);
   return wrapped;
 }
 
 void Call::finish() {
+  finished_ = true;
   if (!open_) return;
   open_ = false;
   recorder_.end_run();
+  debug_operation(op_, recorder_.location(), false);
 }
 
 }  // namespace torch_lazy

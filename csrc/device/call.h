@@ -16,6 +16,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "device/lazy_tensor.h"
@@ -45,6 +46,10 @@ class Call {
     if (generator && generator->defined()) has_generator_ = true;
   }
   void look(const c10::IValue& value);
+  void look(const at::Scalar& scalar) {
+    // Beyond int64: the tape has no word for it.
+    unrecordable_ |= scalar.type() == at::ScalarType::UInt64;
+  }
   template <class Plain>
   void look(const Plain&) {}
   // Marks where the tensors of the next schema argument start among the flattened ones.
@@ -105,7 +110,7 @@ class Call {
   bool match();
 
   // --- Outputs of a deferred operation, all at once.
-  c10::ArrayRef<at::Tensor> deferred_outputs();
+  std::span<at::Tensor> deferred_outputs();
 
   // --- Outputs of an operation that ran: start, one wrap() or argument() per flattened tensor
   // return, finish.
@@ -122,6 +127,8 @@ class Call {
   void word(uint64_t value) { recorder_.tape().word(value); }
   void count_fill(const at::Tensor& made) const;
   void record_argument_output(size_t source);
+  void heal(LazyTensorImpl& impl);
+  bool rebinds_twice() const;
   at::Tensor tensor_argument(size_t index) const;
 
   const OperatorInfo& op_;
@@ -133,18 +140,25 @@ class Call {
   bool has_mask_ = false;
   bool exported_ = false;
   bool touches_window_ = false;
+  bool unrecordable_ = false;  // an argument has no words
+  bool finished_ = false;      // the results were handed out
+  LazyTensorImpl* healed_ = nullptr;  // poisoned again should the call raise
+  std::shared_ptr<const std::exception_ptr> healed_error_;
   // Tensor arguments, flattened, counted as OutputMetadata::source counts them: no undefined ones and
   // no wrapped numbers; null where the tensor is not lazy.
   c10::SmallVector<LazyTensorImpl*, 8> arguments_;
   c10::SmallVector<uint16_t, 12> starts_;           // of each schema argument in `arguments_`
   c10::SmallVector<bool, 8> changed_;  // arguments whose metadata the operation changed
-  c10::SmallVector<at::Tensor, 3> outputs_;
+  c10::SmallVector<at::Tensor, 3> outputs_;  // of a deferred operation
+  c10::SmallVector<LazyTensorImpl*, 3> wrapped_;  // of one that ran, null where undefined
 };
 
 // The CPU's dispatch key: kernels are called below everything the dispatcher did for the lazy tensor.
 inline c10::DispatchKeySet inner_keys() { return c10::DispatchKeySet(c10::DispatchKey::CPU); }
 
 inline c10::Device inner_device(c10::Device device) {
+  TORCH_CHECK(device.type() != c10::DeviceType::Lazy || device.index() <= 0, "there is no device ",
+              device, ": device lazy has 1 device, lazy:0");
   return device.type() == c10::DeviceType::Lazy ? c10::Device(c10::kCPU) : device;
 }
 

@@ -26,7 +26,7 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
   LazyTensorImpl* from = lazy_impl(source);
   if (to && !from && source.device().is_cpu()) {
     Recorder& recorder = Recorder::current();
-    if (to->state().error) to->heal_if_overwritten();
+    if (to->state().error) return Kernel::kernel(self, source, non_blocking);
     recorder.settle(to->binding, to->state());
     // The window does not know the destination: it can be filled before the window runs.
     if (!recorder.touches(to->state())) {

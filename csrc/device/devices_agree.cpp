@@ -1,27 +1,26 @@
 #include "device/devices_agree.h"
 
 #include <ATen/core/Tensor.h>
-#include <ATen/core/function_schema.h>
 
 #include "device/lazy_tensor.h"
 
 namespace torch_lazy {
 
-void check_device_agrees(const char* operator_name, const at::Tensor& tensor) {
-  if (!tensor.defined() || lazy_impl(tensor) || tensor.dim() == 0) return;
+void check_device_agrees(const OperatorInfo& op, const at::Tensor& tensor, bool written) {
+  if (!tensor.defined() || lazy_impl(tensor) || (tensor.dim() == 0 && !written)) return;
   TORCH_CHECK(false, "Expected all tensors to be on the same device, but found at least two devices, ",
-              kLazyDevice, " and ", tensor.device(), "! (in ", operator_name,
+              kLazyDevice, " and ", tensor.device(), "! (in ", op.name,
               "; move the tensor with .to(\"lazy\"))");
 }
 
-void check_devices_agree(const c10::FunctionSchema& schema,
-                         c10::ArrayRef<c10::IValue> arguments) {
-  const char* name = schema.name().c_str();
-  for (const c10::IValue& argument : arguments) {
-    if (argument.isTensor()) {
-      check_device_agrees(name, argument.toTensor());
-    } else if (argument.isTensorList()) {
-      for (const at::Tensor& tensor : argument.toTensorList()) check_device_agrees(name, tensor);
+void check_devices_agree(const OperatorInfo& op, c10::ArrayRef<c10::IValue> arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool written = op.effects->arguments[i].writes;
+    if (arguments[i].isTensor()) {
+      check_device_agrees(op, arguments[i].toTensor(), written);
+    } else if (arguments[i].isTensorList()) {
+      for (const at::Tensor& tensor : arguments[i].toTensorList())
+        check_device_agrees(op, tensor, written);
     }
   }
 }

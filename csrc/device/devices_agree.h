@@ -3,12 +3,15 @@
 
 #include <ATen/core/ivalue.h>
 
+#include "trace/operator_info.h"
+
 namespace torch_lazy {
 
-// Raises eager's error when a lazy operator is given a CPU tensor that is neither 0-dim nor an index.
-void check_devices_agree(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
+// Raises eager's error when a lazy operator is given a CPU tensor that is neither 0-dim nor an index,
+// or one to write to.
+void check_devices_agree(const OperatorInfo& op, c10::ArrayRef<c10::IValue> arguments);
 
 // As above for one plain tensor argument.
-void check_device_agrees(const char* operator_name, const at::Tensor& tensor);
+void check_device_agrees(const OperatorInfo& op, const at::Tensor& tensor, bool written);
 
 }  // namespace torch_lazy

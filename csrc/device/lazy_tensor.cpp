@@ -55,10 +55,15 @@ const at::Tensor& LazyTensorImpl::inner() {
     recorder.settle(binding, state);
     if (!state.resident()) recorder.sync("storage needed");
     if (state.error) std::rethrow_exception(*state.error);
-    TORCH_INTERNAL_ASSERT(state.resident(), "a lazy storage has neither memory nor a window");
   } else if (state.error) {
     std::rethrow_exception(*state.error);
   }
+  return resident_inner();
+}
+
+const at::Tensor& LazyTensorImpl::resident_inner() {
+  StorageState& state = this->state();
+  TORCH_INTERNAL_ASSERT(state.resident(), "a lazy storage has neither memory nor a window");
   if (!inner_.defined()) {
     inner_ = make_inner(state.buffer, *this);
   } else if (key_set().has_any(c10::DispatchKeySet({c10::DispatchKey::Conjugate,
@@ -88,15 +93,16 @@ bool LazyTensorImpl::take_over_inner_metadata() {
   return true;
 }
 
-void LazyTensorImpl::heal_if_overwritten() {
+bool LazyTensorImpl::heal_if_overwritten() {
   LazyStorage& storage = lazy_storage();
   const bool whole = is_non_overlapping_and_dense() &&
                      size_t(numel()) * itemsize() == storage.nbytes();
-  if (!whole) return;
+  if (!whole) return false;
   StorageState& state = storage.state;
   if (!state.resident())
     state.buffer = at::empty({int64_t(storage.nbytes())}, at::TensorOptions(c10::kByte)).storage();
   state.error.reset();
+  return true;
 }
 
 void LazyTensorImpl::rebind(const OutputMetadata& metadata) {

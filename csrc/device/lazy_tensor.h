@@ -30,14 +30,16 @@ class LazyTensorImpl final : public c10::TensorImpl {
 
   // The backend's tensor. Runs the window first when the storage is pending; raises when poisoned.
   const at::Tensor& inner();
+  // The same where the storage must be resident: never runs anything.
+  const at::Tensor& resident_inner();
   bool is_inner(const at::Tensor& tensor) const { return inner_.is_same(tensor); }
   void set_inner(at::Tensor tensor) { inner_ = std::move(tensor); }
   // Takes over sizes, strides, offset and storage size that an operation gave the inner tensor; true
   // when anything changed.
   bool take_over_inner_metadata();
   // Before an operation that gives every element of this tensor a new value: a poisoned storage that
-  // has no other elements becomes usable again.
-  void heal_if_overwritten();
+  // has no other elements becomes usable again; true when this one did.
+  bool heal_if_overwritten();
   // Gives this tensor new metadata without running anything.
   void rebind(const OutputMetadata& metadata);
 

@@ -33,10 +33,13 @@ at::Tensor& set_source_storage_with_offset(at::Tensor& self, c10::Storage source
   TORCH_CHECK(source.device().type() == c10::DeviceType::Lazy,
               "set_: expected a storage on device lazy but got one on ", source.device(),
               ": move it with torch.Tensor.to(\"lazy\") first");
+  TORCH_CHECK(typeid(*source.unsafeGetStorageImpl()) == typeid(LazyStorage),
+              "set_: the storage was not made by device lazy");
   auto& storage = *static_cast<LazyStorage*>(source.unsafeGetStorageImpl());
   // The backend's own set_ checks the arguments and grows the storage as eager does.
   Recorder& recorder = Recorder::current();
   if (recorder.touches(storage.state)) recorder.sync("set_");
+  recorder.settle({}, storage.state);
   if (storage.state.error) std::rethrow_exception(*storage.state.error);
   const StepThreadState state;
   at::Tensor inner = at::detail::make_tensor<c10::TensorImpl>(

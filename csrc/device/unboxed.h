@@ -41,20 +41,23 @@ Plain inner_argument(Plain value) {
   return value;
 }
 
-inline void check_device(const char* name, const at::Tensor& tensor) {
-  check_device_agrees(name, tensor);
+inline void check_device(const OperatorInfo& op, const at::Tensor& tensor) {
+  check_device_agrees(op, tensor, false);
 }
-inline void check_device(const char* name, const std::optional<at::Tensor>& tensor) {
-  if (tensor) check_device_agrees(name, *tensor);
+inline void check_device(const OperatorInfo& op, at::Tensor& tensor) {
+  check_device_agrees(op, tensor, true);
 }
-inline void check_device(const char* name, at::ITensorListRef tensors) {
-  for (const at::Tensor& tensor : tensors) check_device_agrees(name, tensor);
+inline void check_device(const OperatorInfo& op, const std::optional<at::Tensor>& tensor) {
+  if (tensor) check_device_agrees(op, *tensor, false);
 }
-inline void check_device(const char* name, at::TensorList tensors) {
-  for (const at::Tensor& tensor : tensors) check_device_agrees(name, tensor);
+inline void check_device(const OperatorInfo& op, const at::ITensorListRef& tensors) {
+  for (const at::Tensor& tensor : tensors) check_device_agrees(op, tensor, false);
+}
+inline void check_device(const OperatorInfo& op, const at::TensorList& tensors) {
+  for (const at::Tensor& tensor : tensors) check_device_agrees(op, tensor, false);
 }
 template <class Plain>
-void check_device(const char*, const Plain&) {}
+void check_device(const OperatorInfo&, const Plain&) {}
 
 // The first argument taken by mutable reference: what an in-place or out= operator returns.
 template <class... Arguments>
@@ -75,7 +78,9 @@ struct Results;
 template <>
 struct Results<at::Tensor> {
   static at::Tensor wrap(Call& call, at::Tensor inner) { return call.wrap(std::move(inner)); }
-  static at::Tensor deferred(c10::ArrayRef<at::Tensor> outputs) { return outputs[0]; }
+  static at::Tensor deferred(std::span<at::Tensor> outputs) {
+    return std::move(outputs[0]);
+  }
 };
 
 template <>
@@ -84,8 +89,8 @@ struct Results<std::vector<at::Tensor>> {
     for (at::Tensor& tensor : inner) tensor = call.wrap(std::move(tensor));
     return inner;
   }
-  static std::vector<at::Tensor> deferred(c10::ArrayRef<at::Tensor> outputs) {
-    return outputs.vec();
+  static std::vector<at::Tensor> deferred(std::span<at::Tensor> outputs) {
+    return {outputs.begin(), outputs.end()};
   }
 };
 
@@ -96,12 +101,12 @@ struct Results<std::tuple<Tensors...>> {
     std::apply([&](auto&... tensor) { ((tensor = call.wrap(std::move(tensor))), ...); }, inner);
     return inner;
   }
-  static Tuple deferred(c10::ArrayRef<at::Tensor> outputs) {
+  static Tuple deferred(std::span<at::Tensor> outputs) {
     return from(outputs, std::index_sequence_for<Tensors...>{});
   }
   template <size_t... I>
-  static Tuple from(c10::ArrayRef<at::Tensor> outputs, std::index_sequence<I...>) {
-    return {outputs[I]...};
+  static Tuple from(std::span<at::Tensor> outputs, std::index_sequence<I...>) {
+    return {std::move(outputs[I])...};
   }
 };
 
@@ -117,12 +122,12 @@ struct Unboxed<Operator, R(Arguments...)> {
     const Call::Way way = call.way();
     if (way == Call::Way::kMeta)
       return Operator::redispatch(c10::DispatchKeySet(c10::DispatchKey::Meta), arguments...);
-    if (!op.takes_cpu_tensors) (check_device(Operator::name, arguments), ...);
+    if (!op.takes_cpu_tensors) (check_device(op, arguments), ...);
     if (way == Call::Way::kRecord) {
       call.begin();
       (call.encode(arguments), ...);
       if (call.match()) {
-        const c10::ArrayRef<at::Tensor> outputs = call.deferred_outputs();
+        const std::span<at::Tensor> outputs = call.deferred_outputs();
         if constexpr (std::is_same_v<R, at::Tensor&>)
           return returned_argument(static_cast<Arguments>(arguments)...);
         else

@@ -29,10 +29,11 @@ using ReleaseGil = py::call_guard<py::gil_scoped_release>;
 py::dict metrics_dict() {
   const Metrics& all = metrics();
   py::dict result;
-  result["recorded"] = all.recorded.load();
-  result["matched"] = all.matched.load();
-  result["deferred"] = all.deferred.load();
-  result["run_at_once"] = all.run_at_once.load();
+  const Metrics::Operations operations = all.operations();
+  result["recorded"] = operations.recorded;
+  result["matched"] = operations.deferred;
+  result["deferred"] = operations.deferred;
+  result["run_at_once"] = operations.run_at_once;
   result["compiles"] = all.compiles.load();
   result["run_ns"] = all.run_ns.load();
   result["windows_run"] = all.windows_run.load();

@@ -1,7 +1,6 @@
 #include "runtime/compile_queue.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,7 +23,10 @@ struct Queue {
   std::deque<std::shared_ptr<CompiledTrace>> jobs;
   bool compiling = false;
   bool started = false;
+  bool stopped = false;
 };
+
+std::atomic<uint64_t> generation{1};
 
 Queue*& queue_slot() {
   static Queue* slot = new Queue;
@@ -36,12 +38,14 @@ Queue& queue() { return *queue_slot(); }
 // A child has no compile thread, and the lock may have been held: it starts with an empty queue.
 // Traces that were on their way stay warm there; what is ready stays ready.
 void register_fork_handler() {
-  pthread_atfork(nullptr, nullptr, [] { queue_slot() = new Queue; });
+  pthread_atfork(nullptr, nullptr, [] {
+    queue_slot() = new Queue;
+    ++generation;
+  });
 }
 
 void lower_priority() {
-  sched_param none{};
-  pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
+  // Not SCHED_IDLE: on a busy machine that thread could be stopped for long with a lock in hand.
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 19);
 }
 
@@ -70,12 +74,23 @@ void enqueue_compile(std::shared_ptr<CompiledTrace> trace) {
   static_cast<void>(registered);
   Queue& jobs = queue();
   const std::lock_guard<std::mutex> lock(jobs.mutex);
+  if (jobs.stopped) return;
   jobs.jobs.push_back(std::move(trace));
   if (!jobs.started) {
     jobs.started = true;
     std::thread(work).detach();
   }
   jobs.changed.notify_all();
+}
+
+uint64_t compile_queue_generation() { return generation; }
+
+void stop_compiles() noexcept {
+  Queue& jobs = queue();
+  std::unique_lock<std::mutex> lock(jobs.mutex);
+  jobs.stopped = true;
+  jobs.jobs.clear();
+  jobs.changed.wait_for(lock, std::chrono::seconds(5), [&] { return !jobs.compiling; });
 }
 
 bool wait_for_compiles(std::optional<std::chrono::milliseconds> timeout) {

@@ -12,6 +12,13 @@ class CompiledTrace;
 
 void enqueue_compile(std::shared_ptr<CompiledTrace> trace);
 
+// Changes in the child of a fork, whose queue starts empty.
+uint64_t compile_queue_generation();
+
+// Drops what is queued and waits, for a few seconds at most, for the compile under way: the process
+// ends, and libraries are about to be torn down. Nothing is compiled afterwards.
+void stop_compiles() noexcept;
+
 // Blocks until nothing is queued or compiling; false when the time ran out first. Call without the GIL.
 bool wait_for_compiles(std::optional<std::chrono::milliseconds> timeout);
 

@@ -18,7 +18,13 @@ namespace {
 struct Cache {
   std::mutex mutex;  // guards `traces`
   std::unordered_map<Tape::Hash, std::vector<std::shared_ptr<CompiledTrace>>, TapeHasher> traces;
+  size_t operations = 0;  // of all traces
+  std::atomic<uint64_t> generation{0};
 };
+
+// A trace of a thousand operations takes about 3 MB with its graph. A script that makes more traces than
+// this recompiles what it still uses.
+constexpr size_t kMostOperations = 200'000;
 
 Cache& cache() {
   static Cache* const instance = new Cache;
@@ -46,25 +52,35 @@ std::vector<GraphInput> graph_inputs(const WindowGraph& graph) {
 
 // Executables by structure of their graph and aliases of its inputs: traces that differ in source
 // lines only share one. Only the compile thread comes here.
-std::shared_ptr<Executable> executable_for(const WindowGraph& window, Backend& backend) {
+struct Runnable {
+  std::shared_ptr<Executable> executable;
+  std::shared_ptr<std::mutex> running;
+};
+
+Runnable executable_for(const WindowGraph& window, Backend& backend) {
   struct Compiled {
     std::shared_ptr<torch::jit::Graph> graph;
     std::vector<GraphInput> inputs;
-    std::shared_ptr<Executable> executable;
+    Runnable runnable;
   };
   const std::shared_ptr<torch::jit::Graph>& graph = window.graph;
   CompileOptions options;
   options.inputs = graph_inputs(window);
   options.verify = config().verify;
   static auto* const executables = new std::unordered_map<uint64_t, std::vector<Compiled>>;
+  static uint64_t generation = 0;
+  if (const uint64_t now = trace_generation(); now != generation) {
+    generation = now;
+    executables->clear();
+  }
   std::vector<Compiled>& same_hash = (*executables)[hash_graph(*graph).low];
   for (const Compiled& compiled : same_hash)
     if (compiled.inputs == options.inputs && same_graph(*compiled.graph, *graph))
-      return compiled.executable;
-  auto executable = backend.compile(graph, options)->get();
+      return compiled.runnable;
+  Runnable made{backend.compile(graph, options)->get(), std::make_shared<std::mutex>()};
   increment(metrics().compiles);
-  same_hash.push_back({graph, options.inputs, executable});
-  return executable;
+  same_hash.push_back({graph, options.inputs, made});
+  return made;
 }
 
 }  // namespace
@@ -103,7 +119,9 @@ void CompiledTrace::compile(Backend& backend) {
     auto version = std::make_shared<Version>();
     version->graph = graph_from_tape(tape_, live);
     version->live = std::move(live);
-    version->executable = executable_for(version->graph, backend);
+    const Runnable runnable = executable_for(version->graph, backend);
+    version->executable = runnable.executable;
+    version->running = runnable.running;
     made = std::move(version);
   } catch (const std::exception& error) {
     const std::string what = error.what();
@@ -122,15 +140,30 @@ std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const std::vecto
   {
     Cache& all = cache();
     const std::lock_guard<std::mutex> lock(all.mutex);
-    auto& same_hash = all.traces[tape.hash()];
-    for (const auto& trace : same_hash)
-      if (trace->tape().same_words(tape)) return trace;
+    for (const auto& trace : all.traces[tape.hash()])
+      if (trace->tape().same_words(tape)) {
+        // A child of a fork has the traces that were on their way, but not the thread that had them.
+        if (!trace->finished() && trace->queue != compile_queue_generation()) {
+          trace->queue = compile_queue_generation();
+          enqueue_compile(trace);
+        }
+        return trace;
+      }
+    if (all.operations > kMostOperations) {
+      all.traces.clear();
+      all.operations = 0;
+      ++all.generation;
+    }
     made = std::make_shared<CompiledTrace>(tape.prefix(tape.size()), live);
-    same_hash.push_back(made);
+    made->queue = compile_queue_generation();
+    all.operations += tape.size();
+    all.traces[tape.hash()].push_back(made);
   }
   enqueue_compile(made);
   return made;
 }
+
+uint64_t trace_generation() { return cache().generation.load(std::memory_order_acquire); }
 
 std::vector<std::shared_ptr<const CompiledTrace::Version>> compiled_versions() {
   Cache& all = cache();

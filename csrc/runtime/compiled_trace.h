@@ -26,6 +26,7 @@ class CompiledTrace {
     WindowGraph graph;
     std::vector<bool> live;  // storage slots that are outputs of the graph
     std::shared_ptr<Executable> executable;
+    std::shared_ptr<std::mutex> running;  // held while the executable runs
   };
   // Null until compiled, and for a trace whose compile failed.
   std::shared_ptr<const Version> version() const;
@@ -50,10 +51,16 @@ class CompiledTrace {
   std::shared_ptr<const Version> version_;
   bool failed_ = false;
   std::atomic<bool> finished_{false};
+
+ public:
+  uint64_t queue = 0;  // compile_queue_generation() when it was queued; guarded by the cache's lock
 };
 
 // The compiled trace with these words, made and queued for compiling if there is none yet.
 std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const std::vector<bool>& live);
+
+// Changes when the cache was emptied because it had grown too large: whoever knows traces forgets them.
+uint64_t trace_generation();
 
 // All versions compiled so far, for printing.
 std::vector<std::shared_ptr<const CompiledTrace::Version>> compiled_versions();

@@ -38,13 +38,10 @@ void read_environment(Config& config) {
 
 }  // namespace
 
-Config& config() {
-  static Config* const instance = [] {
-    auto* made = new Config;
-    read_environment(*made);
-    return made;
-  }();
-  return *instance;
+Config& make_config() {
+  auto* const made = new Config;
+  read_environment(*made);
+  return *made;
 }
 
 }  // namespace torch_lazy

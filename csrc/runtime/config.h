@@ -20,7 +20,13 @@ struct Config {
   std::atomic<int64_t> window_bytes{int64_t(1) << 30};
 };
 
+// Read from the environment; never destroyed.
+Config& make_config();
+
 // Global because it is set from Python and read on every recorded operation.
-Config& config();
+inline Config& config() {
+  static Config& instance = make_config();
+  return instance;
+}
 
 }  // namespace torch_lazy

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
@@ -12,13 +13,22 @@ namespace torch_lazy {
 class Metrics {
  public:
   using Counter = std::atomic<int64_t>;
-  Counter recorded{0};     // operations that reached the recorder
-  Counter matched{0};      // of those, operations equal to the next of a known trace
-  Counter deferred{0};     // of those, run by a window
-  Counter run_at_once{0};  // run at the call
   Counter compiles{0};     // graphs compiled
   Counter run_ns{0};       // nanoseconds spent running windows
   Counter windows_run{0};  // windows run by an executable
+
+  // Counters of recorded operations belong to one recording thread each, which counts without an
+  // atomic instruction; readers add them up.
+  struct OfThread {
+    Counter recorded{0};     // operations that reached the recorder
+    Counter deferred{0};     // of those, equal to the next of a known trace, and run by a window
+    Counter run_at_once{0};  // of those, run at the call
+  };
+  OfThread& of_new_thread();  // lives as long as the process
+  struct Operations {
+    int64_t recorded = 0, deferred = 0, run_at_once = 0;
+  };
+  Operations operations() const;
 
   // Windows as they ended: cold, warm, hot (ran an executable) or diverged (ran by operation).
   void count_window(const char* state) { count(windows_, state); }
@@ -46,12 +56,19 @@ class Metrics {
     return named;
   }
 
-  mutable std::mutex mutex_;  // guards the maps below
+  mutable std::mutex mutex_;  // guards what is below
+  std::deque<OfThread> threads_;
+  Operations before_reset_;
   Named windows_, cuts_, syncs_, fallbacks_;
 };
 
 // Global: counts for the whole process.
 Metrics& metrics();
+
+// Adds one to a counter that only the calling thread writes.
+inline void count(Metrics::Counter& counter) {
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
 
 // Relaxed increment: counters order nothing.
 inline void increment(Metrics::Counter& counter, int64_t by = 1) {

@@ -7,7 +7,10 @@
 #include <utility>
 
 #include "ir/argument_constant.h"
+#include "ir/effects_check.h"
+#include "runtime/config.h"
 #include "runtime/thread_state.h"
+#include "runtime/warn.h"
 
 namespace torch_lazy {
 namespace {
@@ -37,6 +40,11 @@ at::Tensor pass_with_flags(const at::Tensor& tensor, uint8_t flags) {
   return alias;
 }
 
+// TORCH_LAZY_CHECK_EFFECTS=1: an operator did what ir/effects says it does not.
+void report_effects(const std::string& contradiction) {
+  if (!contradiction.empty()) warn(contradiction);
+}
+
 // Runs one step after the other on one stack, so that a step allocates nothing for its operands.
 class Runner {
  public:
@@ -49,10 +57,14 @@ class Runner {
     special_ = false;
     for (const Operand& operand : step.operands) push(step, operand);
     // With special keys in play the dispatcher itself must choose: some of them fall through.
+    std::optional<EffectsCheck> check;
+    if (config().check_effects) [[unlikely]]
+      check.emplace(step.op->handle, stack_);
     if (special_) [[unlikely]]
       step.op->handle.callBoxed(&stack_);
     else
       step.op->handle.redispatchBoxed(keys_, &stack_);
+    if (check) report_effects(check->finish(stack_));
     take_returns(step);
     stack_.clear();
     for (const uint32_t slot : step.released) values_[slot].reset();
@@ -184,7 +196,22 @@ std::optional<RunFailure> run_steps(const std::vector<Step>& steps, Values& valu
 
 void run_below_autograd(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const StepThreadState state;
-  op.callBoxed(stack);
+  const size_t count = op.schema().arguments().size();
+  const c10::ArrayRef<c10::IValue> arguments(stack->data() + stack->size() - count, count);
+  const bool special = std::any_of(arguments.begin(), arguments.end(), [](const c10::IValue& value) {
+    return value.isTensor() && !(value.toTensor().key_set() & kSpecialKeys).empty();
+  });
+  const size_t base = stack->size() - count;
+  std::optional<EffectsCheck> check;
+  if (config().check_effects) [[unlikely]]
+    check.emplace(op, arguments);
+  if (special) [[unlikely]]
+    op.callBoxed(stack);
+  else
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  if (!check) return;
+  const c10::ArrayRef<c10::IValue> returns(stack->data() + base, stack->size() - base);
+  report_effects(check->finish(returns));
 }
 
 Step step_from_tape(const Tape& tape, size_t index, std::vector<InputMetadata>* inputs,

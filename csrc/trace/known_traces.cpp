@@ -36,7 +36,11 @@ void KnownTraces::insert(const std::shared_ptr<CompiledTrace>& trace, bool autom
   const Tape& tape = trace->tape();
   Cursor cursor = start();
   size_t matched = 0;
-  while (matched < tape.size() && cursor.advance(tape.words(matched))) ++matched;
+  while (matched < tape.size() && cursor.advance(tape.words(matched))) {
+    // Equal calls that returned other metadata: what the first trace says stays, this one is never hot.
+    if (!equal_words(cursor.output_words(), tape.outputs(matched))) return;
+    ++matched;
+  }
   if (matched < tape.size()) {
     auto& exits = cursor.segment_->exits_[cursor.index_];
     exits.push_back(std::make_unique<Segment>(trace, matched));

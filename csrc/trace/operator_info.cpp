@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <mutex>
@@ -65,20 +66,30 @@ bool counts_versions(const c10::OperatorHandle& handle, const Effects& effects) 
          handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
 }
 
+// A list of out= arguments that is not returned: the tape has no place for the metadata they get.
+bool writes_what_it_does_not_return(const c10::FunctionSchema& schema, const Effects& effects) {
+  const std::vector<int> returned = returned_arguments(schema);
+  for (size_t i = 0; i < effects.arguments.size(); ++i)
+    if (effects.arguments[i].writes &&
+        std::find(returned.begin(), returned.end(), int(i)) == returned.end())
+      return true;
+  return false;
+}
+
 OperatorInfo make_info(const c10::OperatorHandle& handle) {
   const c10::FunctionSchema& schema = handle.schema();
   std::string name = schema.name();
   if (!schema.overload_name().empty()) name += "." + schema.overload_name();
   const Effects& effects = effects_of(handle);
   const uint64_t id = XXH3_64bits(name.data(), name.size());
+  const bool rebinds = may_rebind_arguments(schema, effects);
   const bool mask = effects.data_dependent_only_with_masks;
   const bool uninitialized = makes_uninitialized_memory(name);
   // One that returns nothing is recorded for what it writes (_foreach_add_).
   const bool recordable = returns_only_tensors(schema) &&
                           (!schema.returns().empty() || effects.writes_any());
   const bool deferrable =
-      effects.known && recordable && !effects.random && (mask || !effects.data_dependent_output);
-  const bool rebinds = may_rebind_arguments(schema, effects);
+      effects.known && !(rebinds && writes_what_it_does_not_return(schema, effects)) && recordable && !effects.random && (mask || !effects.data_dependent_output);
   return {handle,        name, id,      &effects, deferrable, mask,
           uninitialized, effects.random,  rebinds,
           fills_new_memory(schema), name_takes_cpu_tensors(name), counts_versions(handle, effects), returned_arguments(schema)};

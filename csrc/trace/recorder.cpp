@@ -1,21 +1,25 @@
 #include "trace/recorder.h"
 
 #include <ATen/ops/clone.h>
+#include <pthread.h>
 #include <torch/csrc/autograd/graph_task.h>
 
+#include <algorithm>
+
+#include "runtime/compile_queue.h"
 #include "runtime/config.h"
 #include "runtime/metrics.h"
 #include "trace/debug.h"
 
 namespace torch_lazy {
 
-std::mutex& Recorder::mutex() {
-  static std::mutex* const instance = new std::mutex;
-  return *instance;
+RecordingLock& Recorder::mutex() {
+  static constinit RecordingLock instance;
+  return instance;
 }
 
-std::condition_variable& Recorder::idle_condition() {
-  static auto* const instance = new std::condition_variable;
+std::condition_variable_any& Recorder::idle_condition() {
+  static auto* const instance = new std::condition_variable_any;
   return *instance;
 }
 
@@ -28,9 +32,9 @@ void Recorder::wait_until_idle(Lock& lock, Recorder& recorder) {
   idle_condition().wait(lock, [&] { return !recorder.running_; });
 }
 
-void Recorder::raise_error() {
+void Recorder::raise_error(Lock& lock) {
   std::exception_ptr error = std::exchange(error_, nullptr);
-  if (lock_.owns_lock()) lock_.unlock();
+  lock.unlock();
   std::rethrow_exception(error);
 }
 
@@ -39,8 +43,8 @@ void Recorder::raise_error() {
 void Recorder::settle(const ValueBinding& binding, StorageState& storage) {
   if (storage.error) std::rethrow_exception(*storage.error);
   Recorder* other = storage.recorder.load(std::memory_order_acquire);
-  if (other && other != this && other->mode_ == Mode::kDeferring) {
-    other->cut("touched by another thread");
+  if (other && other != this && (other->mode_ == Mode::kDeferring || !storage.resident())) {
+    other->cut_for_another("touched by another thread");
     if (storage.error) std::rethrow_exception(*storage.error);
   }
   // A tensor that took over a pending storage without an operation (set_): the tape has no name for it.
@@ -48,19 +52,23 @@ void Recorder::settle(const ValueBinding& binding, StorageState& storage) {
 }
 
 void Recorder::begin(const OperatorInfo& op) {
-  increment(metrics().recorded);
+  count(counters_.recorded);
   const bool backward = torch::autograd::get_current_graph_task_id() != -1;
-  lock_.lock();
-  if (running_) wait_until_idle(lock_, *this);
+  // Before the lock: on a Python whose frames we cannot read ourselves this takes the GIL.
+  location_ = current_operation_location(backward);
+  Lock lock(mutex());
+  if (running_) wait_until_idle(lock, *this);
   if (mode_ != Mode::kIdle) {
     if (backward != backward_)
-      close(lock_, backward ? "backward begins" : "backward ends", false);
+      close(lock, backward ? "backward begins" : "backward ends", false);
     else if (StateWord::current_version() != state_version_)
-      close(lock_, "state changed", false);
+      close(lock, "state changed", false);
   }
-  if (error_) raise_error();
+  if (error_) raise_error(lock);
   if (mode_ == Mode::kIdle) start_window(backward);
-  tape_.begin(&op, current_operation_location(backward));
+  tape_.begin(&op, location_);
+  inputs_before_ = inputs_.size();
+  lock_ = std::move(lock);  // kept until match() or the end of the operation
 }
 
 bool Recorder::tensor(ValueBinding& binding, StorageState& storage, const c10::TensorImpl& impl,
@@ -78,23 +86,26 @@ bool Recorder::tensor(ValueBinding& binding, StorageState& storage, const c10::T
 }
 
 void Recorder::cpu_tensor(const at::Tensor& tensor) {
+  // The snapshot is contiguous, so where the tensor lay in its own storage is nobody's business: a
+  // slice of a shuffled index would otherwise be another trace at each step.
   tape_.word(make_word(Tag::kCpuTensor, tape_.values++));
-  tape_.tensor_metadata(*tensor.unsafeGetTensorImpl(), 0, true, 0);
-  if (mode_ == Mode::kDeferring) inputs_.push_back(at::clone(tensor));
+  tape_.contiguous_metadata(tensor.sizes(), tensor.scalar_type());
+  if (mode_ != Mode::kDeferring) return;
+  inputs_.push_back(at::clone(tensor, at::MemoryFormat::Contiguous));
+  held_bytes_ += int64_t(tensor.nbytes());
 }
 
 bool Recorder::match() {
   if (mode_ == Mode::kDeferring) {
     if (cursor_.advance(tape_.open_words())) {
-      increment(metrics().matched);
-      increment(metrics().deferred);
+      count(counters_.deferred);
       return true;
     }
     diverge(lock_);
-    if (error_) raise_error();  // the caller abandons the operation
+    if (error_) raise_error(lock_);  // the caller abandons the operation
   }
   lock_.unlock();
-  increment(metrics().run_at_once);
+  count(counters_.run_at_once);
   return false;
 }
 
@@ -102,7 +113,7 @@ void Recorder::bind_storage(StorageState& storage, int64_t bytes, bool made, uin
   storage.window = serial_;
   storage.slot = tape_.storages++;
   StorageState* owner = nullptr;
-  if (!storage.recorder.load(std::memory_order_relaxed)) {
+  if ((made || mode_ == Mode::kDeferring) && !storage.recorder.load(std::memory_order_relaxed)) {
     storage.recorder.store(this, std::memory_order_release);
     owner = &storage;
   }
@@ -130,7 +141,7 @@ void Recorder::end_deferred() {
   lock_.unlock();
 }
 
-void Recorder::begin_outputs() { lock_.lock(); }
+void Recorder::begin_outputs() { lock_ = Lock(mutex()); }
 
 void Recorder::undefined_output() { tape_.output({}); }
 
@@ -147,6 +158,8 @@ void Recorder::output(OutputMetadata::Kind kind, uint32_t source, const c10::Ten
   binding = {serial_, tape_.values++};
   if (kind == OutputMetadata::Kind::kFresh)
     bind_storage(storage, storage_bytes, true, binding.slot);
+  else if (!touches(storage))
+    trusted_ = false;  // another thread has bound it since the arguments were recorded
   tape_.output(kind, source, impl, storage_bytes, flags, binding.slot, storage.slot);
 }
 
@@ -162,9 +175,10 @@ void Recorder::end_run() {
   lock_.unlock();
 }
 
-void Recorder::abandon() {
-  if (!lock_.owns_lock()) lock_.lock();
+void Recorder::abandon() noexcept {
+  if (!lock_.owns_lock()) lock_ = Lock(mutex());
   tape_.abandon();
+  inputs_.resize(std::min(inputs_.size(), inputs_before_));
   // The slots given to its arguments are described nowhere now: start afresh.
   close(lock_, "error", false);
   lock_.unlock();
@@ -176,6 +190,12 @@ void Recorder::start_window(bool backward) {
   backward_ = backward;
   state_ = StateWord::current();
   state_version_ = StateWord::current_version();
+  if (const uint64_t generation = trace_generation(); generation != generation_) {
+    generation_ = generation;
+    known_.clear();
+    awaited_.clear();
+    seen_.clear();
+  }
   admit_ready_traces();
   mode_ = Mode::kEager;
   if (config().defer == Defer::kNever) return;
@@ -208,7 +228,15 @@ void Recorder::sync(const std::string& cause) {
   }
 }
 
+void Recorder::cut_for_another(const std::string& cause) {
+  Lock lock(mutex());
+  if (running_) wait_until_idle(lock, *this);
+  // A window that runs at once has nothing pending, and its owner may be in the middle of an operation.
+  if (mode_ == Mode::kDeferring) close(lock, cause, false);
+}
+
 void Recorder::cut(const std::string& cause) {
+  TORCH_INTERNAL_ASSERT(!lock_.owns_lock(), "a cut in the middle of an operation");
   Lock lock(mutex());
   if (running_) wait_until_idle(lock, *this);
   close(lock, cause, false);
@@ -247,8 +275,16 @@ void Recorder::close(Lock& lock, const std::string& cause, bool automatic) {
   tape_.clear();
   held_bytes_ = 0;
   diverged_ = false;
+  trusted_ = true;
   serial_ = next_serial();
   mode_ = Mode::kIdle;
+  inputs_before_ = 0;
+  if (inputs_.empty()) return;
+  // Left where an operation was abandoned. Freed without the lock: memory from outside may need the GIL.
+  std::vector<at::Tensor> dropped = std::exchange(inputs_, {});
+  lock.unlock();
+  dropped.clear();
+  lock.lock();
 }
 
 void Recorder::release_bindings() {
@@ -267,9 +303,11 @@ bool Recorder::learn(bool automatic) {
   // Guards against a script that makes new traces for ever; what is hot stays known.
   constexpr size_t kMostSeen = 1 << 16;
   if (seen_.size() >= kMostSeen) seen_.clear();
+  if (!trusted_) return false;
   const Tape::Hash hash = tape_.hash();
   const uint32_t times = ++seen_[hash];
   if (times < 2) return false;
+  if (config().defer == Defer::kNever) return true;
   const TraceKey key{state_.hash(), backward_};
   auto trace = compiled_trace(tape_, live());
   for (const Awaited& awaited : awaited_)
@@ -336,7 +374,7 @@ struct RecorderPool {
     Recorder* recorder;
     Lease() {
       RecorderPool& pool = instance();
-      const std::lock_guard<std::mutex> lock(Recorder::mutex());
+      const std::lock_guard<RecordingLock> lock(Recorder::mutex());
       if (pool.unused.empty()) {
         pool.all.push_back(new Recorder);
         recorder = pool.all.back();
@@ -349,7 +387,7 @@ struct RecorderPool {
       RecorderPool& pool = instance();
       if (pool.discarded) return;
       recorder->cut("thread ends");
-      const std::lock_guard<std::mutex> lock(Recorder::mutex());
+      const std::lock_guard<RecordingLock> lock(Recorder::mutex());
       recorder->error_ = nullptr;
       pool.unused.push_back(recorder);
     }
@@ -357,6 +395,10 @@ struct RecorderPool {
 };
 
 Recorder& Recorder::current() {
+  // A child must not inherit the lock from a thread it does not have.
+  static const int registered = pthread_atfork(
+      [] { before_fork(); }, [] { after_fork(false); }, [] { after_fork(true); });
+  static_cast<void>(registered);
   static thread_local RecorderPool::Lease lease;
   return *lease.recorder;
 }
@@ -364,17 +406,26 @@ Recorder& Recorder::current() {
 void Recorder::synchronize_all() {
   std::vector<Recorder*> all;
   {
-    const std::lock_guard<std::mutex> lock(mutex());
+    const std::lock_guard<RecordingLock> lock(mutex());
     all = RecorderPool::instance().all;
   }
   Recorder& own = current();
   for (Recorder* recorder : all)
-    if (recorder != &own && recorder->mode_ == Mode::kDeferring) recorder->cut("synchronize");
+    if (recorder != &own) recorder->cut_for_another("synchronize");
   own.sync("synchronize");
 }
 
+void Recorder::before_fork() { mutex().lock(); }
+
+void Recorder::after_fork(bool child) {
+  if (child)
+    for (Recorder* recorder : RecorderPool::instance().all) recorder->running_ = false;
+  mutex().unlock();
+}
+
 void Recorder::discard_all() noexcept {
-  const std::lock_guard<std::mutex> lock(mutex());
+  stop_compiles();
+  const std::lock_guard<RecordingLock> lock(mutex());
   RecorderPool::instance().discarded = true;
 }
 

@@ -22,10 +22,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/metrics.h"
 #include "runtime/step.h"
 #include "trace/known_traces.h"
 #include "trace/operator_info.h"
 #include "trace/period.h"
+#include "trace/recording_lock.h"
 #include "trace/state_word.h"
 #include "trace/storage_state.h"
 #include "trace/tape.h"
@@ -73,7 +75,7 @@ class Recorder {
   void output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorImpl& impl,
               int64_t storage_bytes, uint8_t flags, ValueBinding& binding, StorageState& storage);
   void end_run();
-  void abandon();
+  void abandon() noexcept;
 
   // --- Cuts
 
@@ -81,7 +83,11 @@ class Recorder {
   void sync(const std::string& cause);
   // Runs what is pending; an error stays for the next sync.
   void cut(const std::string& cause);
-  bool idle() const { return mode_ == Mode::kIdle; }
+  // Where the operation recorded last came from.
+  LocationId location() const { return location_; }
+
+  // Runs this window in its owner's stead; an error stays for the owner's next sync.
+  void cut_for_another(const std::string& cause);
 
   // The storage dies: it is no longer an output of its window.
   static void forget(StorageState& storage) noexcept;
@@ -89,10 +95,12 @@ class Recorder {
   static void synchronize_all();
   // The process ends: pending work has no observer left.
   static void discard_all() noexcept;
+  static void before_fork();
+  static void after_fork(bool child);
 
  private:
   enum class Mode : uint8_t { kIdle, kEager, kDeferring };
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = std::unique_lock<RecordingLock>;
 
   // A storage of the open window, by slot.
   struct BoundStorage {
@@ -129,15 +137,16 @@ class Recorder {
   bool at_period();
   std::vector<bool> live() const;
   void release_bindings();
-  [[noreturn]] void raise_error();
+  [[noreturn]] void raise_error(Lock& lock);
   void bind_storage(StorageState& storage, int64_t bytes, bool made, uint32_t root);
   static void wait_until_idle(Lock& lock, Recorder& recorder);
 
-  Lock lock_{mutex(), std::defer_lock};  // held between begin() and match() or end_deferred()
+  Lock lock_;  // held between begin() and match() or end_deferred()
   std::atomic<Mode> mode_{Mode::kIdle};
   bool running_ = false;  // some thread runs this window; guarded by the lock
   uint64_t serial_;
   bool backward_ = false;
+  LocationId location_ = kNoLocation;
   bool diverged_ = false;  // began deferring, then left the known traces
   StateWord state_;
   uint32_t state_version_ = 0;  // of `state_`, see StateWord::current_version
@@ -146,6 +155,9 @@ class Recorder {
   std::vector<BoundStorage> storages_;
   std::vector<at::Tensor> inputs_;  // of a deferring window, in the order they appear on the tape
   int64_t held_bytes_ = 0;          // see Config::window_bytes
+  size_t inputs_before_ = 0;        // inputs when the open operation began
+  bool trusted_ = true;             // the tape's slots are right, see output()
+  uint64_t generation_ = 0;         // of the traces in `known_`, see trace_generation()
   std::exception_ptr error_;        // left by a deferred operation, raised at the next sync
 
   std::map<TraceKey, KnownTraces> known_;
@@ -157,9 +169,10 @@ class Recorder {
   std::vector<uint64_t> window_operators_;
   bool follows_period_ = false;
 
-  static std::mutex& mutex();
-  static std::condition_variable& idle_condition();
+  static RecordingLock& mutex();
+  static std::condition_variable_any& idle_condition();
   static uint64_t next_serial();
+  Metrics::OfThread& counters_ = metrics().of_new_thread();
   Recorder() : serial_(next_serial()) {}
   friend struct RecorderPool;
 };

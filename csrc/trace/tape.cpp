@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/util/strides.h>
 
 #include <cstring>
 
@@ -163,7 +164,7 @@ void Tape::begin(const OperatorInfo* op, LocationId location) {
 }
 
 void Tape::abandon() {
-  TORCH_INTERNAL_ASSERT(open_);
+  if (!open_) return;
   entries_.pop_back();
   words_.resize(entries_.empty() ? 0 : entries_.back().words_end);
   outputs_.resize(entries_.empty() ? 0 : entries_.back().outputs_end);
@@ -193,6 +194,16 @@ void Tape::tensor_metadata(const c10::TensorImpl& impl, uint32_t storage, bool f
   word(uint64_t(c10::typeMetaToScalarType(impl.dtype())) | uint64_t(sizes.size()) << 32);
   word(uint64_t(impl.storage_offset()));
   words_.insert(words_.end(), sizes.begin(), sizes.end());
+  words_.insert(words_.end(), strides.begin(), strides.end());
+}
+
+void Tape::contiguous_metadata(c10::IntArrayRef sizes, c10::ScalarType dtype) {
+  word(uint64_t(1) << 32);
+  word(0);
+  word(uint64_t(dtype) | uint64_t(sizes.size()) << 32);
+  word(0);
+  words_.insert(words_.end(), sizes.begin(), sizes.end());
+  const auto strides = c10::contiguous_strides(sizes);
   words_.insert(words_.end(), strides.begin(), strides.end());
 }
 

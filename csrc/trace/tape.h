@@ -114,6 +114,7 @@ class Tape {
   void word(uint64_t value) { words_.push_back(value); }
   void string(std::string_view text);
   void tensor_metadata(const c10::TensorImpl& impl, uint32_t storage, bool first, int64_t bytes);
+  void contiguous_metadata(c10::IntArrayRef sizes, c10::ScalarType dtype);
   void output(const OutputMetadata& output);
   void output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorImpl& impl,
               int64_t storage_bytes, uint8_t flags, uint32_t value, uint32_t storage);

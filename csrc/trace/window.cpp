@@ -37,6 +37,12 @@ std::exception_ptr with_location(const std::exception_ptr& error, const Tape::En
   }
 }
 
+// Several threads may know the trace; an executable is run by one at a time.
+RunResult run_alone(const CompiledTrace::Version& version, const RunArguments& arguments) {
+  const std::lock_guard<std::mutex> alone(*version.running);
+  return version.executable->run(arguments);
+}
+
 }  // namespace
 
 void Recorder::run_window(Lock& lock, const CompiledTrace::Version& version) {
@@ -51,7 +57,7 @@ void Recorder::run_window(Lock& lock, const CompiledTrace::Version& version) {
     const RunArguments arguments{inputs, {}, {}, {}, c10::Stream(c10::Stream::DEFAULT, c10::kCPU)};
     try {
       result = config().verify ? run_and_verify(version, tape_, arguments)
-                               : version.executable->run(arguments);
+                               : run_alone(version, arguments);
     } catch (...) {  // run() should report, not raise; nothing is known of what was done
       result.outputs.assign(version.graph.output_storages.size(), {});
       result.failure = RunFailure{0, std::current_exception()};
@@ -60,7 +66,7 @@ void Recorder::run_window(Lock& lock, const CompiledTrace::Version& version) {
   inputs.clear();  // may free memory whose owner takes the GIL
   increment(metrics().windows_run);
   if (result.failure)
-    result.failure->operation = version.graph.operations[result.failure->operation];
+    result.failure->operation = version.graph.operations.at(result.failure->operation);
   lock.lock();
   running_ = false;
   finish_run(result, version.graph.output_storages, tape_.size());
@@ -82,15 +88,20 @@ void Recorder::run_by_operation(Lock& lock, size_t operations) {
   {
     const RunTimer timer;
     const ScopedState state(state_);
-    std::vector<Step> steps;
-    std::vector<InputMetadata> described;
-    for (size_t i = 0; i < operations; ++i)
-      steps.push_back(step_from_tape(tape_, i, &described));
-    plan_releases(steps, kept);
     Values values(tape_.values);
-    for (size_t i = 0; i < described.size(); ++i)
-      values[described[i].value] = std::move(inputs[i]);
-    result.failure = run_steps(steps, values);
+    try {
+      std::vector<Step> steps;
+      std::vector<InputMetadata> described;
+      for (size_t i = 0; i < operations; ++i)
+        steps.push_back(step_from_tape(tape_, i, &described));
+      plan_releases(steps, kept);
+      TORCH_INTERNAL_ASSERT(described.size() <= inputs.size(), "a window without its inputs");
+      for (size_t i = 0; i < described.size(); ++i)
+        values[described[i].value] = std::move(inputs[i]);
+      result.failure = run_steps(steps, values);
+    } catch (...) {
+      result.failure = RunFailure{0, std::current_exception()};
+    }
     for (const uint32_t value : kept) result.outputs.push_back(values[value]);
   }
   inputs.clear();
@@ -140,7 +151,8 @@ void Recorder::poison(const RunFailure& failure, size_t operations) {
     if (i < failure.operation) continue;
     const auto poison_value = [&](const Operand& operand) {
       if (operand.kind != Operand::Kind::kValue) return;
-      StorageState* owner = storages_[storage_of[operand.value]].owner;
+      const uint32_t slot = storage_of[operand.value];
+      StorageState* owner = slot < storages_.size() ? storages_[slot].owner : nullptr;
       if (owner) owner->error = shared;
     };
     const Effects& effects = *tape_.entry(i).op->effects;
