@@ -20,7 +20,7 @@ from statistics import median
 from time import perf_counter_ns
 
 DEFINITIONS = """\
-A block is {block} operations, each on the result of the one before, then
+A block is {block} operations, each on the result of the one before (view: on one tensor), then
 torch.lazy.synchronize().
 eager  the same block on cpu tensors
 cold   a tape never seen before: {marks} untimed operations in front of each block spell a
@@ -78,7 +78,7 @@ def make_blocks(device: str, size: int) -> dict[str, Block]:
     def view() -> None:
         y = one
         for _ in repeat():
-            y = y.view(1)
+            y = one.view(1)
 
     def add_() -> None:
         for _ in repeat():

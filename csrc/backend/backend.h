@@ -5,8 +5,8 @@
 // dispatch key, its allocator), never on device `lazy`.
 //
 // Threads: compile() is called from a background thread, everything else from the thread that
-// records; an Executable is run by one thread at a time. No call may take Python's GIL while it holds
-// a lock of its own.
+// records; an Executable is run by one thread at a time. No call may take Python's GIL while it
+// holds a lock of its own.
 //
 // Errors: a function that cannot do what it is asked raises c10::Error; run() instead reports which
 // operation failed, because what later operations would have written must be known.
@@ -63,14 +63,14 @@ struct GraphInput {
 
 struct CompileOptions {
   std::vector<GraphInput> inputs;  // one per graph input
-  bool deterministic = false;  // torch.use_deterministic_algorithms was on when recorded
-  bool verify = false;         // check metadata of every value against the graph while running
+  bool deterministic = false;      // torch.use_deterministic_algorithms was on when recorded
+  bool verify = false;             // check metadata of every value against the graph while running
 };
 
 // What a run is given. References are valid during run() only.
 struct RunArguments {
-  // One per graph input, in order, with the sizes, strides and dtype of the input's type. Inputs may
-  // share storage. Writes to them must be visible in their storage when run() has finished.
+  // One per graph input, in order, with the sizes, strides and dtype of the input's type. Inputs
+  // may share storage. Writes to them must be visible in their storage when run() has finished.
   c10::ArrayRef<at::Tensor> inputs;
   // Numbers that were promoted from constants to arguments, in graph order.
   c10::ArrayRef<double> scalars;
@@ -86,8 +86,8 @@ struct RunFailure {
 };
 
 struct RunResult {
-  // One per graph output, each with a storage of its own unless the graph says it aliases. Undefined
-  // where a failure came first.
+  // One per graph output, each with a storage of its own unless the graph says it aliases.
+  // Undefined where a failure came first.
   std::vector<at::Tensor> outputs;
   std::optional<RunFailure> failure;
 };

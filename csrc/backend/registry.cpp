@@ -15,8 +15,8 @@ struct Registered {
   std::unique_ptr<Backend> backend;
 };
 
-// Global because libraries register from static constructors. Never destroyed: windows may still run
-// while the process exits.
+// Global because libraries register from static constructors. Never destroyed: windows may still
+// run while the process exits.
 struct Registry {
   std::mutex mutex;  // guards `backends`
   std::map<std::string, Registered> backends;

@@ -16,8 +16,8 @@ void register_backend(const std::string& name, BackendFactory factory,
                       int interface_version = kBackendInterfaceVersion);
 std::vector<std::string> registered_backends();
 
-// The backend of that name, made on first use; raises when none is registered under it, naming those
-// that are.
+// The backend of that name, made on first use; raises when none is registered under it, naming
+// those that are.
 Backend& backend_by_name(const std::string& name);
 
 // A CompileHandle for backends that compile at once.

@@ -51,7 +51,8 @@ void push_deferred(const c10::FunctionSchema& schema, std::span<at::Tensor> outp
     for (at::Tensor& output : outputs) stack->emplace_back(std::move(output));
     return;
   }
-  stack->emplace_back(c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(outputs.data(), outputs.size())));
+  stack->emplace_back(
+      c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(outputs.data(), outputs.size())));
 }
 
 // Replaces inner results from `base` on by lazy ones.
@@ -92,8 +93,7 @@ void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
 
   if (way == Call::Way::kRecord) {
     call.begin();
-    for (size_t i = 0; i < count; ++i)
-      call.encode(arguments[i], *schema.arguments()[i].type());
+    for (size_t i = 0; i < count; ++i) call.encode(arguments[i], *schema.arguments()[i].type());
     if (call.match()) {
       const std::span<at::Tensor> outputs = call.deferred_outputs();
       if (call.op().counts_versions) count_versions(*call.op().effects, arguments);

@@ -6,8 +6,9 @@
 
 namespace torch_lazy {
 
-// Records or runs the operator on the stack. Registered as the fallback of device `lazy` and, by name,
-// for operators that should stay whole though they have a composite kernel.
-void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+// Records or runs the operator on the stack. Registered as the fallback of device `lazy` and, by
+// name, for operators that should stay whole though they have a composite kernel.
+void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                  torch::jit::Stack* stack);
 
 }  // namespace torch_lazy

@@ -1,8 +1,9 @@
 // Which operators the boxed kernel takes.
 //
-// The fallback catches operators without a composite kernel. A CompositeExplicitAutograd kernel hides
-// an operator from the fallback: it would run on lazy tensors and take them apart, and composite view
-// kernels would make plain TensorImpls. So all of those are registered by name, except the few below.
+// The fallback catches operators without a composite kernel. A CompositeExplicitAutograd kernel
+// hides an operator from the fallback: it would run on lazy tensors and take them apart, and
+// composite view kernels would make plain TensorImpls. So all of those are registered by name,
+// except the few below.
 #include <unordered_set>
 
 #include "device/boxed.h"
@@ -15,15 +16,28 @@ namespace {
 bool keeps_own_kernel(const std::string& name) {
   static const std::unordered_set<std::string> names{
       // Registered in copies.cpp and storage_operators.cpp.
-      "aten::copy_", "aten::_to_copy", "aten::_copy_from", "aten::_copy_from_and_resize",
+      "aten::copy_",
+      "aten::_to_copy",
+      "aten::_copy_from",
+      "aten::_copy_from_and_resize",
       "aten::set_",
       // Read metadata only; the memory comes from empty and empty_strided, which run at the call.
-      "aten::empty_like", "aten::new_empty", "aten::new_empty_strided", "aten::empty.names",
+      "aten::empty_like",
+      "aten::new_empty",
+      "aten::new_empty_strided",
+      "aten::empty.names",
       // Flip a bit on an alias: no memory is touched.
-      "aten::_conj", "aten::_neg_view", "aten::_conj_physical",
+      "aten::_conj",
+      "aten::_neg_view",
+      "aten::_conj_physical",
       // Autograd's and the dispatcher's own bookkeeping, never about memory.
-      "aten::_fw_primal", "aten::_make_dual", "aten::_unpack_dual", "aten::_lazy_clone",
-      "aten::_has_same_storage_numel", "aten::lift", "aten::lift_fresh",
+      "aten::_fw_primal",
+      "aten::_make_dual",
+      "aten::_unpack_dual",
+      "aten::_lazy_clone",
+      "aten::_has_same_storage_numel",
+      "aten::lift",
+      "aten::lift_fresh",
   };
   return names.count(name) > 0;
 }
@@ -79,8 +93,7 @@ void register_boxed_kernels() {
         name.name + (name.overload_name.empty() ? "" : "." + name.overload_name);
     if (keeps_own_kernel(name.name) || keeps_own_kernel(full) || !worth_keeping_whole(op->schema()))
       continue;
-    aten.impl(full.substr(6).c_str(),
-              torch::CppFunction::makeFromBoxedFunction<&boxed_kernel>());
+    aten.impl(full.substr(6).c_str(), torch::CppFunction::makeFromBoxedFunction<&boxed_kernel>());
   }
 }
 

@@ -30,15 +30,17 @@ bool is_wrapped_number(const at::Tensor& tensor) {
 
 Call::~Call() {
   if (finished_) return;
-  // The operation raised. An out= argument may have been resized all the same, and what should have been
-  // overwritten was not.
+  // The operation raised. An out= argument may have been resized all the same, and what should have
+  // been overwritten was not.
   if (op_.may_rebind && !deferred_)
     for (LazyTensorImpl* impl : arguments_)
       if (impl && impl->take_over_inner_metadata()) impl->binding = {};
   if (healed_) healed_->state().error = healed_error_;
   if (!open_) return;
-  if (deferred_) recorder_.end_deferred();
-  else recorder_.abandon();
+  if (deferred_)
+    recorder_.end_deferred();
+  else
+    recorder_.abandon();
 }
 
 // ---------------------------------------------------------------- looking
@@ -77,7 +79,7 @@ void Call::look(const c10::IValue& value) {
     look(value.toOptionalTensorList());
   } else if (value.isGenerator()) {
     has_generator_ |= value.toGenerator().defined();
-  } else if (value.isUnsigned()) {
+  } else if (value.isUnsigned() && !value.isInt()) {
     unrecordable_ = true;  // beyond int64
   } else if (value.isScalar()) {
     look(value.toScalar());
@@ -102,8 +104,8 @@ void Call::heal(LazyTensorImpl& impl) {
   if (impl.heal_if_overwritten()) healed_ = &impl;
 }
 
-// An argument may be given twice. Where one of the two is resized or moved, only running it shows what the
-// other becomes.
+// An argument may be given twice. Where one of the two is resized or moved, only running it shows
+// what the other becomes.
 bool Call::rebinds_twice() const {
   if (!op_.may_rebind) return false;
   for (size_t i = 0; i < arguments_.size(); ++i)
@@ -134,8 +136,10 @@ void Call::encode(const at::Tensor& tensor) {
 }
 
 void Call::encode(const std::optional<at::Tensor>& tensor) {
-  if (tensor) encode(*tensor);
-  else word(make_word(Tag::kUndefined));
+  if (tensor)
+    encode(*tensor);
+  else
+    word(make_word(Tag::kUndefined));
 }
 
 void Call::encode(at::ITensorListRef tensors) {
@@ -143,7 +147,9 @@ void Call::encode(at::ITensorListRef tensors) {
   for (const at::Tensor& tensor : tensors) encode(tensor);
 }
 
-void Call::encode(at::TensorList tensors) { encode(at::ITensorListRef(tensors)); }
+void Call::encode(at::TensorList tensors) {
+  encode(at::ITensorListRef(tensors));
+}
 
 void Call::encode(const c10::List<std::optional<at::Tensor>>& tensors) {
   word(make_word(Tag::kOptionalTensorList, uint32_t(tensors.size())));
@@ -257,7 +263,7 @@ void Call::count_fill(const at::Tensor& made) const {
     made.unsafeGetTensorImpl()->bump_version();
 }
 
-std::span<at::Tensor> Call::deferred_outputs() {
+std::span<at::Tensor> Call::deferred_outputs(bool arguments_too) {
   using Kind = OutputMetadata::Kind;
   for (const OutputMetadata& output : recorder_.matched_outputs()) {
     if (output.kind == Kind::kUndefined) {
@@ -270,13 +276,14 @@ std::span<at::Tensor> Call::deferred_outputs() {
         impl.rebind(output);
         recorder_.bind_output(output, impl.binding, &impl.state());
       }
-      outputs_.push_back(tensor_argument(output.source));
+      outputs_.push_back(arguments_too ? tensor_argument(output.source) : at::Tensor());
       continue;
     }
     const caffe2::TypeMeta dtype = c10::scalarTypeToTypeMeta(output.dtype);
     at::Tensor made;
     if (output.kind == Kind::kFresh) {
-      made = at::detail::make_tensor<LazyTensorImpl>(make_lazy_storage(output.storage_bytes), dtype);
+      made =
+          at::detail::make_tensor<LazyTensorImpl>(make_lazy_storage(output.storage_bytes), dtype);
       count_fill(made);
     } else {
       const LazyTensorImpl& base =
@@ -303,8 +310,8 @@ std::span<at::Tensor> Call::deferred_outputs() {
 }
 
 void Call::start_outputs() {
-  // An operation may have resized, transposed or moved what it wrote to. Taken over before the lock:
-  // it may drop a storage, and that takes the lock too.
+  // An operation may have resized, transposed or moved what it wrote to. Taken over before the
+  // lock: it may drop a storage, and that takes the lock too.
   if (op_.may_rebind) {
     changed_.resize(arguments_.size());
     for (size_t i = 0; i < arguments_.size(); ++i) {
@@ -325,12 +332,17 @@ void Call::record_argument_output(size_t source) {
                    impl.state());
 }
 
-at::Tensor Call::argument(size_t schema_argument) {
+void Call::record_argument(size_t schema_argument) {
   const size_t source = starts_[schema_argument];
-  if (!arguments_[source]) return {};
+  if (!arguments_[source]) return;
   record_argument_output(source);
   wrapped_.push_back(arguments_[source]);
-  return tensor_argument(source);
+}
+
+at::Tensor Call::argument(size_t schema_argument) {
+  record_argument(schema_argument);
+  const size_t source = starts_[schema_argument];
+  return arguments_[source] ? tensor_argument(source) : at::Tensor();
 }
 
 at::Tensor Call::wrap(at::Tensor inner) {
@@ -342,9 +354,9 @@ at::Tensor Call::wrap(at::Tensor inner) {
   }
   // A tensor of zeros without memory; here it gets some.
   if (inner._is_zerotensor()) inner = at::zeros(inner.sizes(), inner.options());
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      inner.has_storage() && inner.layout() == c10::kStrided, op_.name, " returned a ",
-      inner.layout(), " tensor; device lazy has strided tensors only: call it on the cpu");
+  TORCH_CHECK_NOT_IMPLEMENTED(inner.has_storage() && inner.layout() == c10::kStrided, op_.name,
+                              " returned a ", inner.layout(),
+                              " tensor; device lazy has strided tensors only: call it on the cpu");
   for (size_t i = 0; i < arguments_.size(); ++i) {
     if (arguments_[i] && arguments_[i]->is_inner(inner)) {
       record_argument_output(i);

@@ -1,5 +1,5 @@
-// One call of an operator on device `lazy`, from arguments to results. Boxed and unboxed kernels both
-// go through it:
+// One call of an operator on device `lazy`, from arguments to results. Boxed and unboxed kernels
+// both go through it:
 //
 //   look at every argument -> way()
 //     kRecord: begin(), encode every argument, match() -> deferred_output() per output, or
@@ -60,7 +60,10 @@ class Call {
   Way way();
 
   // --- Recording
-  void begin() { recorder_.begin(op_); open_ = true; }
+  void begin() {
+    recorder_.begin(op_);
+    open_ = true;
+  }
   void encode(const at::Tensor& tensor);
   void encode(const std::optional<at::Tensor>& tensor);
   void encode(at::ITensorListRef tensors);
@@ -88,35 +91,47 @@ class Call {
   }
   template <class Value>
   void encode(const std::optional<Value>& value) {
-    if (value) encode(*value);
-    else word(make_word(Tag::kNone));
+    if (value)
+      encode(*value);
+    else
+      word(make_word(Tag::kNone));
   }
   void encode(const c10::OptionalArrayRef<int64_t>& list) {
-    if (list) encode(*list);
-    else word(make_word(Tag::kNone));
+    if (list)
+      encode(*list);
+    else
+      word(make_word(Tag::kNone));
   }
   void encode(const c10::OptionalArrayRef<c10::SymInt>& list) {
-    if (list) encode(*list);
-    else word(make_word(Tag::kNone));
+    if (list)
+      encode(*list);
+    else
+      word(make_word(Tag::kNone));
   }
   void encode(const c10::OptionalArrayRef<double>& list) {
-    if (list) encode(*list);
-    else word(make_word(Tag::kNone));
+    if (list)
+      encode(*list);
+    else
+      word(make_word(Tag::kNone));
   }
-  // By the type the schema gives the argument: a boxed value must leave the words of an unboxed one.
+  // By the type the schema gives the argument: a boxed value must leave the words of an unboxed
+  // one.
   void encode(const c10::IValue& value, const c10::Type& type);
 
   // True: deferred. False: run now.
   bool match();
 
   // --- Outputs of a deferred operation, all at once.
-  std::span<at::Tensor> deferred_outputs();
+  // An output that is an argument is left undefined unless asked for: a second reference to a
+  // tensor that Python holds takes the GIL.
+  std::span<at::Tensor> deferred_outputs(bool arguments_too = true);
 
   // --- Outputs of an operation that ran: start, one wrap() or argument() per flattened tensor
   // return, finish.
   void start_outputs();
   at::Tensor wrap(at::Tensor inner);
-  // The return is the argument itself.
+  // The return is the argument itself: the first form makes no reference to it.
+  void record_argument(size_t schema_argument);
   at::Tensor argument(size_t schema_argument);
   void finish();
 
@@ -140,21 +155,24 @@ class Call {
   bool has_mask_ = false;
   bool exported_ = false;
   bool touches_window_ = false;
-  bool unrecordable_ = false;  // an argument has no words
-  bool finished_ = false;      // the results were handed out
+  bool unrecordable_ = false;         // an argument has no words
+  bool finished_ = false;             // the results were handed out
   LazyTensorImpl* healed_ = nullptr;  // poisoned again should the call raise
   std::shared_ptr<const std::exception_ptr> healed_error_;
-  // Tensor arguments, flattened, counted as OutputMetadata::source counts them: no undefined ones and
-  // no wrapped numbers; null where the tensor is not lazy.
+  // Tensor arguments, flattened, counted as OutputMetadata::source counts them: no undefined ones
+  // and no wrapped numbers; null where the tensor is not lazy.
   c10::SmallVector<LazyTensorImpl*, 8> arguments_;
-  c10::SmallVector<uint16_t, 12> starts_;           // of each schema argument in `arguments_`
-  c10::SmallVector<bool, 8> changed_;  // arguments whose metadata the operation changed
-  c10::SmallVector<at::Tensor, 3> outputs_;  // of a deferred operation
+  c10::SmallVector<uint16_t, 12> starts_;         // of each schema argument in `arguments_`
+  c10::SmallVector<bool, 8> changed_;             // arguments whose metadata the operation changed
+  c10::SmallVector<at::Tensor, 3> outputs_;       // of a deferred operation
   c10::SmallVector<LazyTensorImpl*, 3> wrapped_;  // of one that ran, null where undefined
 };
 
-// The CPU's dispatch key: kernels are called below everything the dispatcher did for the lazy tensor.
-inline c10::DispatchKeySet inner_keys() { return c10::DispatchKeySet(c10::DispatchKey::CPU); }
+// The CPU's dispatch key: kernels are called below everything the dispatcher did for the lazy
+// tensor.
+inline c10::DispatchKeySet inner_keys() {
+  return c10::DispatchKeySet(c10::DispatchKey::CPU);
+}
 
 inline c10::Device inner_device(c10::Device device) {
   TORCH_CHECK(device.type() != c10::DeviceType::Lazy || device.index() <= 0, "there is no device ",

@@ -20,10 +20,11 @@
 namespace torch_lazy {
 namespace {
 
-// A CPU tensor with the metadata of a lazy one and no memory: for CPU code that decides by metadata.
+// A CPU tensor with the metadata of a lazy one and no memory: for CPU code that decides by
+// metadata.
 at::Tensor cpu_twin(const at::Tensor& tensor) {
-  c10::Storage nothing(c10::Storage::use_byte_size_t{}, 0, c10::DataPtr(nullptr, c10::kCPU), nullptr,
-                       false);
+  c10::Storage nothing(c10::Storage::use_byte_size_t{}, 0, c10::DataPtr(nullptr, c10::kCPU),
+                       nullptr, false);
   at::Tensor twin = at::detail::make_tensor<c10::TensorImpl>(
       std::move(nothing), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
   twin.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(),
@@ -32,7 +33,9 @@ at::Tensor cpu_twin(const at::Tensor& tensor) {
   return twin;
 }
 
-bool plain(const at::Tensor& tensor) { return lazy_impl(tensor) != nullptr; }
+bool plain(const at::Tensor& tensor) {
+  return lazy_impl(tensor) != nullptr;
+}
 
 int64_t attention_choice(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                          const std::optional<at::Tensor>& mask, double dropout_p, bool is_causal,
@@ -58,8 +61,8 @@ at::Tensor scaled_dot_product_attention(const at::Tensor& query, const at::Tenso
                                         bool is_causal, std::optional<double> scale,
                                         bool enable_gqa) {
   constexpr int64_t kFlash = 1;  // sdp::SDPBackend::flash_attention
-  const bool on_device = plain(query) && plain(key) && plain(value) &&
-                         (!mask || !mask->defined() || plain(*mask));
+  const bool on_device =
+      plain(query) && plain(key) && plain(value) && (!mask || !mask->defined() || plain(*mask));
   // Whatever is wrong with the arguments is told by PyTorch's own function, which then takes the
   // math path: no fused kernel is registered for this device.
   if (!on_device || query.dim() != 4 || key.dim() != 4 || value.dim() != 4 ||
@@ -91,8 +94,8 @@ void register_composites() {
     library->impl("scaled_dot_product_attention", scaled_dot_product_attention);
     library->impl("dropout", dropout);
   }
-  // torch.autocast("lazy") switches the carrier key on; until then, and for operators without a cast
-  // rule, it does nothing.
+  // torch.autocast("lazy") switches the carrier key on; until then, and for operators without a
+  // cast rule, it does nothing.
   auto* carrier = new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::AutocastIPU,
                                      __FILE__, __LINE__);
   carrier->fallback(torch::CppFunction::makeFallthrough());

@@ -7,8 +7,8 @@
 
 namespace torch_lazy {
 
-// Raises eager's error when a lazy operator is given a CPU tensor that is neither 0-dim nor an index,
-// or one to write to.
+// Raises eager's error when a lazy operator is given a CPU tensor that is neither 0-dim nor an
+// index, or one to write to.
 void check_devices_agree(const OperatorInfo& op, c10::ArrayRef<c10::IValue> arguments);
 
 // As above for one plain tensor argument.

@@ -21,8 +21,8 @@ at::Tensor export_inner(const at::Tensor& lazy) {
 
 at::Tensor import_inner(const at::Tensor& inner) {
   TORCH_CHECK_TYPE(inner.device().is_cpu() && inner.layout() == c10::kStrided,
-                   "expected a strided tensor on the cpu but got a ", inner.layout(),
-                   " tensor on ", inner.device());
+                   "expected a strided tensor on the cpu but got a ", inner.layout(), " tensor on ",
+                   inner.device());
   const StepThreadState state;
   at::Tensor lazy = wrap_inner(at::alias(inner));
   lazy_impl(lazy)->state().exported = true;

@@ -1,8 +1,9 @@
-// Operators that scripts call most, without boxing: pointwise, reductions, matmul, normalisation, optimizers.
-#include <ATen/ops/_log_softmax_ops.h>
+// Operators that scripts call most, without boxing: pointwise, reductions, matmul, normalisation,
+// optimizers.
 #include <ATen/ops/_log_softmax_backward_data_ops.h>
-#include <ATen/ops/_softmax_ops.h>
+#include <ATen/ops/_log_softmax_ops.h>
 #include <ATen/ops/_softmax_backward_data_ops.h>
+#include <ATen/ops/_softmax_ops.h>
 #include <ATen/ops/abs_ops.h>
 #include <ATen/ops/add_ops.h>
 #include <ATen/ops/addcdiv_ops.h>
@@ -14,17 +15,17 @@
 #include <ATen/ops/cat_ops.h>
 #include <ATen/ops/clamp_ops.h>
 #include <ATen/ops/clone_ops.h>
-#include <ATen/ops/convolution_ops.h>
 #include <ATen/ops/convolution_backward_ops.h>
+#include <ATen/ops/convolution_ops.h>
 #include <ATen/ops/div_ops.h>
-#include <ATen/ops/embedding_ops.h>
 #include <ATen/ops/embedding_dense_backward_ops.h>
+#include <ATen/ops/embedding_ops.h>
 #include <ATen/ops/eq_ops.h>
 #include <ATen/ops/exp_ops.h>
 #include <ATen/ops/fill_ops.h>
 #include <ATen/ops/ge_ops.h>
-#include <ATen/ops/gelu_ops.h>
 #include <ATen/ops/gelu_backward_ops.h>
+#include <ATen/ops/gelu_ops.h>
 #include <ATen/ops/gt_ops.h>
 #include <ATen/ops/le_ops.h>
 #include <ATen/ops/lerp_ops.h>
@@ -35,10 +36,10 @@
 #include <ATen/ops/mean_ops.h>
 #include <ATen/ops/mm_ops.h>
 #include <ATen/ops/mul_ops.h>
-#include <ATen/ops/native_batch_norm_ops.h>
 #include <ATen/ops/native_batch_norm_backward_ops.h>
-#include <ATen/ops/native_layer_norm_ops.h>
+#include <ATen/ops/native_batch_norm_ops.h>
 #include <ATen/ops/native_layer_norm_backward_ops.h>
+#include <ATen/ops/native_layer_norm_ops.h>
 #include <ATen/ops/neg_ops.h>
 #include <ATen/ops/nll_loss_backward_ops.h>
 #include <ATen/ops/nll_loss_forward_ops.h>
@@ -47,15 +48,15 @@
 #include <ATen/ops/reciprocal_ops.h>
 #include <ATen/ops/relu_ops.h>
 #include <ATen/ops/rsqrt_ops.h>
-#include <ATen/ops/sigmoid_ops.h>
 #include <ATen/ops/sigmoid_backward_ops.h>
-#include <ATen/ops/silu_ops.h>
+#include <ATen/ops/sigmoid_ops.h>
 #include <ATen/ops/silu_backward_ops.h>
+#include <ATen/ops/silu_ops.h>
 #include <ATen/ops/sqrt_ops.h>
 #include <ATen/ops/sub_ops.h>
 #include <ATen/ops/sum_ops.h>
-#include <ATen/ops/tanh_ops.h>
 #include <ATen/ops/tanh_backward_ops.h>
+#include <ATen/ops/tanh_ops.h>
 #include <ATen/ops/threshold_backward_ops.h>
 #include <ATen/ops/where_ops.h>
 #include <ATen/ops/zero_ops.h>

@@ -8,10 +8,10 @@
 namespace torch_lazy {
 namespace {
 
-// AutocastIPU carries torch.autocast("lazy"): no autocast key belongs to Lazy, a key cannot be added
-// to a tensor later, and no other device here uses this one.
-constexpr c10::DispatchKeySet kLazyKeys =
-    c10::DispatchKeySet(c10::DispatchKey::Lazy) | c10::DispatchKeySet(c10::DispatchKey::AutocastIPU);
+// AutocastIPU carries torch.autocast("lazy"): no autocast key belongs to Lazy, a key cannot be
+// added to a tensor later, and no other device here uses this one.
+constexpr c10::DispatchKeySet kLazyKeys = c10::DispatchKeySet(c10::DispatchKey::Lazy) |
+                                          c10::DispatchKeySet(c10::DispatchKey::AutocastIPU);
 
 // A tensor of the backend over a buffer, with the metadata of a lazy tensor.
 at::Tensor make_inner(const c10::Storage& buffer, const c10::TensorImpl& like) {
@@ -44,8 +44,8 @@ at::Tensor finish_wrapping(at::Tensor lazy, at::Tensor inner) {
 LazyTensorImpl::LazyTensorImpl(c10::Storage&& storage, caffe2::TypeMeta dtype)
     : TensorImpl(std::move(storage), kLazyKeys, dtype) {}
 
-LazyTensorImpl::LazyTensorImpl(ImplType view, c10::Storage&& storage,
-                               c10::DispatchKeySet base_keys, caffe2::TypeMeta dtype)
+LazyTensorImpl::LazyTensorImpl(ImplType view, c10::Storage&& storage, c10::DispatchKeySet base_keys,
+                               caffe2::TypeMeta dtype)
     : TensorImpl(view, std::move(storage), base_keys, dtype) {}
 
 const at::Tensor& LazyTensorImpl::inner() {
@@ -66,10 +66,10 @@ const at::Tensor& LazyTensorImpl::resident_inner() {
   TORCH_INTERNAL_ASSERT(state.resident(), "a lazy storage has neither memory nor a window");
   if (!inner_.defined()) {
     inner_ = make_inner(state.buffer, *this);
-  } else if (key_set().has_any(c10::DispatchKeySet({c10::DispatchKey::Conjugate,
-                                                    c10::DispatchKey::Negative})) ||
-             inner_.unsafeGetTensorImpl()->key_set().has_any(c10::DispatchKeySet(
-                 {c10::DispatchKey::Conjugate, c10::DispatchKey::Negative}))) {
+  } else if (key_set().has_any(
+                 c10::DispatchKeySet({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative})) ||
+             inner_.unsafeGetTensorImpl()->key_set().has_any(
+                 c10::DispatchKeySet({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative}))) {
     // _conj() flips the bit of the outer tensor after its alias was made.
     inner_ = make_inner(state.buffer, *this);
   }
@@ -95,8 +95,8 @@ bool LazyTensorImpl::take_over_inner_metadata() {
 
 bool LazyTensorImpl::heal_if_overwritten() {
   LazyStorage& storage = lazy_storage();
-  const bool whole = is_non_overlapping_and_dense() &&
-                     size_t(numel()) * itemsize() == storage.nbytes();
+  const bool whole =
+      is_non_overlapping_and_dense() && size_t(numel()) * itemsize() == storage.nbytes();
   if (!whole) return false;
   StorageState& state = storage.state;
   if (!state.resident())

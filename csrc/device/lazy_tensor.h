@@ -1,9 +1,9 @@
 // The tensor of device `lazy`.
 //
-// Sizes and strides are its own, as any tensor's; bytes are its LazyStorage's. `inner` is a tensor of
-// the backend over the resident buffer with the same metadata: made when an operation runs at once,
-// kept while the metadata stays. Never shared between two lazy tensors, because an operation that
-// changes metadata in place (t_) changes it on the inner tensor too.
+// Sizes and strides are its own, as any tensor's; bytes are its LazyStorage's. `inner` is a tensor
+// of the backend over the resident buffer with the same metadata: made when an operation runs at
+// once, kept while the metadata stays. Never shared between two lazy tensors, because an operation
+// that changes metadata in place (t_) changes it on the inner tensor too.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -34,11 +34,11 @@ class LazyTensorImpl final : public c10::TensorImpl {
   const at::Tensor& resident_inner();
   bool is_inner(const at::Tensor& tensor) const { return inner_.is_same(tensor); }
   void set_inner(at::Tensor tensor) { inner_ = std::move(tensor); }
-  // Takes over sizes, strides, offset and storage size that an operation gave the inner tensor; true
-  // when anything changed.
+  // Takes over sizes, strides, offset and storage size that an operation gave the inner tensor;
+  // true when anything changed.
   bool take_over_inner_metadata();
-  // Before an operation that gives every element of this tensor a new value: a poisoned storage that
-  // has no other elements becomes usable again; true when this one did.
+  // Before an operation that gives every element of this tensor a new value: a poisoned storage
+  // that has no other elements becomes usable again; true when this one did.
   bool heal_if_overwritten();
   // Gives this tensor new metadata without running anything.
   void rebind(const OutputMetadata& metadata);

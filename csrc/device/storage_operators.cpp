@@ -42,13 +42,12 @@ at::Tensor& set_source_storage_with_offset(at::Tensor& self, c10::Storage source
   recorder.settle({}, storage.state);
   if (storage.state.error) std::rethrow_exception(*storage.state.error);
   const StepThreadState state;
-  at::Tensor inner = at::detail::make_tensor<c10::TensorImpl>(
-      c10::Storage(storage.state.buffer), inner_keys(), to.dtype());
+  at::Tensor inner = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage.state.buffer),
+                                                              inner_keys(), to.dtype());
   // Sizes without strides keep the old strides where the sizes stay the same.
   inner.unsafeGetTensorImpl()->set_sizes_and_strides(to.sizes(), to.strides(), to.storage_offset());
-  at::_ops::set__source_Storage_storage_offset::redispatch(inner_keys(), inner,
-                                                           storage.state.buffer, offset, size,
-                                                           stride);
+  at::_ops::set__source_Storage_storage_offset::redispatch(
+      inner_keys(), inner, storage.state.buffer, offset, size, stride);
   if (source.nbytes() != storage.state.buffer.nbytes())
     source.set_nbytes(storage.state.buffer.nbytes());
   to.set_storage_keep_dtype(std::move(source));

@@ -78,9 +78,7 @@ struct Results;
 template <>
 struct Results<at::Tensor> {
   static at::Tensor wrap(Call& call, at::Tensor inner) { return call.wrap(std::move(inner)); }
-  static at::Tensor deferred(std::span<at::Tensor> outputs) {
-    return std::move(outputs[0]);
-  }
+  static at::Tensor deferred(std::span<at::Tensor> outputs) { return std::move(outputs[0]); }
 };
 
 template <>
@@ -127,8 +125,9 @@ struct Unboxed<Operator, R(Arguments...)> {
       call.begin();
       (call.encode(arguments), ...);
       if (call.match()) {
-        const std::span<at::Tensor> outputs = call.deferred_outputs();
-        if constexpr (std::is_same_v<R, at::Tensor&>)
+        constexpr bool kReturnsArgument = std::is_same_v<R, at::Tensor&>;
+        const std::span<at::Tensor> outputs = call.deferred_outputs(!kReturnsArgument);
+        if constexpr (kReturnsArgument)
           return returned_argument(static_cast<Arguments>(arguments)...);
         else
           return Results<R>::deferred(outputs);
@@ -137,7 +136,7 @@ struct Unboxed<Operator, R(Arguments...)> {
     if constexpr (std::is_same_v<R, at::Tensor&>) {
       run(arguments...);
       call.start_outputs();
-      call.argument(size_t(op.returned_arguments[0]));
+      call.record_argument(size_t(op.returned_arguments[0]));
       call.finish();
       return returned_argument(static_cast<Arguments>(arguments)...);
     } else {

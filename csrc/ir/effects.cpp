@@ -111,10 +111,9 @@ Effects judge(const c10::OperatorHandle& op) {
   }
 
   // The CPU's flash attention has the tag for its dropout, which it refuses to do.
-  effects.random =
-      (op.hasTag(at::Tag::nondeterministic_seeded) &&
-       base != "_scaled_dot_product_flash_attention_for_cpu") ||
-      effects_table::random(base) != nullptr;
+  effects.random = (op.hasTag(at::Tag::nondeterministic_seeded) &&
+                    base != "_scaled_dot_product_flash_attention_for_cpu") ||
+                   effects_table::random(base) != nullptr;
   // Integer division fails only with a rounding mode; plain division is too common to be called
   // fallible.
   const bool plain_division = (base == "div" || base == "divide") &&

@@ -58,9 +58,12 @@ py::list graphs() {
 
 const char* defer_name(Defer defer) {
   switch (defer) {
-    case Defer::kHot: return "hot";
-    case Defer::kAlways: return "always";
-    case Defer::kNever: return "never";
+    case Defer::kHot:
+      return "hot";
+    case Defer::kAlways:
+      return "always";
+    case Defer::kNever:
+      return "never";
   }
   return "hot";
 }
@@ -94,11 +97,9 @@ void warn_in_python(const std::string& message) {
 void bind_config(py::module_& module) {
   module.def("get_defer", [] { return defer_name(config().defer); });
   module.def("set_defer", &set_defer);
-#define TORCH_LAZY_SETTING(name)                                     \
-  module.def("get_" #name, [] { return config().name.load(); });     \
-  module.def("set_" #name, [](decltype(config().name.load()) value) { \
-    config().name = value;                                           \
-  })
+#define TORCH_LAZY_SETTING(name)                                 \
+  module.def("get_" #name, [] { return config().name.load(); }); \
+  module.def("set_" #name, [](decltype(config().name.load()) value) { config().name = value; })
   TORCH_LAZY_SETTING(verify);
   TORCH_LAZY_SETTING(check_effects);
   TORCH_LAZY_SETTING(warn_fallbacks);

@@ -33,7 +33,9 @@ Queue*& queue_slot() {
   return slot;
 }
 
-Queue& queue() { return *queue_slot(); }
+Queue& queue() {
+  return *queue_slot();
+}
 
 // A child has no compile thread, and the lock may have been held: it starts with an empty queue.
 // Traces that were on their way stay warm there; what is ready stays ready.
@@ -83,7 +85,9 @@ void enqueue_compile(std::shared_ptr<CompiledTrace> trace) {
   jobs.changed.notify_all();
 }
 
-uint64_t compile_queue_generation() { return generation; }
+uint64_t compile_queue_generation() {
+  return generation;
+}
 
 void stop_compiles() noexcept {
   Queue& jobs = queue();

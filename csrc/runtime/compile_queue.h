@@ -19,7 +19,8 @@ uint64_t compile_queue_generation();
 // ends, and libraries are about to be torn down. Nothing is compiled afterwards.
 void stop_compiles() noexcept;
 
-// Blocks until nothing is queued or compiling; false when the time ran out first. Call without the GIL.
+// Blocks until nothing is queued or compiling; false when the time ran out first. Call without the
+// GIL.
 bool wait_for_compiles(std::optional<std::chrono::milliseconds> timeout);
 
 }  // namespace torch_lazy

@@ -13,8 +13,8 @@
 namespace torch_lazy {
 namespace {
 
-// Global: traces are shared by the recorders of all threads. Grows with the number of distinct traces
-// that were seen at least twice.
+// Global: traces are shared by the recorders of all threads. Grows with the number of distinct
+// traces that were seen at least twice.
 struct Cache {
   std::mutex mutex;  // guards `traces`
   std::unordered_map<Tape::Hash, std::vector<std::shared_ptr<CompiledTrace>>, TapeHasher> traces;
@@ -22,8 +22,8 @@ struct Cache {
   std::atomic<uint64_t> generation{0};
 };
 
-// A trace of a thousand operations takes about 3 MB with its graph. A script that makes more traces than
-// this recompiles what it still uses.
+// A trace of a thousand operations takes about 3 MB with its graph. A script that makes more traces
+// than this recompiles what it still uses.
 constexpr size_t kMostOperations = 200'000;
 
 Cache& cache() {
@@ -126,8 +126,8 @@ void CompiledTrace::compile(Backend& backend) {
   } catch (const std::exception& error) {
     const std::string what = error.what();
     if (metrics().count_fallback("compile failed") == 1)
-      warn("backend '" + backend.name() + "' could not compile a window, it stays eager: " +
-           what.substr(0, what.find('\n')));
+      warn("backend '" + backend.name() +
+           "' could not compile a window, it stays eager: " + what.substr(0, what.find('\n')));
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   failed_ = !made;
@@ -142,7 +142,8 @@ std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const std::vecto
     const std::lock_guard<std::mutex> lock(all.mutex);
     for (const auto& trace : all.traces[tape.hash()])
       if (trace->tape().same_words(tape)) {
-        // A child of a fork has the traces that were on their way, but not the thread that had them.
+        // A child of a fork has the traces that were on their way, but not the thread that had
+        // them.
         if (!trace->finished() && trace->queue != compile_queue_generation()) {
           trace->queue = compile_queue_generation();
           enqueue_compile(trace);
@@ -163,7 +164,9 @@ std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const std::vecto
   return made;
 }
 
-uint64_t trace_generation() { return cache().generation.load(std::memory_order_acquire); }
+uint64_t trace_generation() {
+  return cache().generation.load(std::memory_order_acquire);
+}
 
 std::vector<std::shared_ptr<const CompiledTrace::Version>> compiled_versions() {
   Cache& all = cache();

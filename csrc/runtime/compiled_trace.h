@@ -59,7 +59,8 @@ class CompiledTrace {
 // The compiled trace with these words, made and queued for compiling if there is none yet.
 std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const std::vector<bool>& live);
 
-// Changes when the cache was emptied because it had grown too large: whoever knows traces forgets them.
+// Changes when the cache was emptied because it had grown too large: whoever knows traces forgets
+// them.
 uint64_t trace_generation();
 
 // All versions compiled so far, for printing.

@@ -1,4 +1,5 @@
-// Counters behind torch.lazy.metrics(). Hot ones are relaxed atomics, named ones stand behind a lock.
+// Counters behind torch.lazy.metrics(). Hot ones are relaxed atomics, named ones stand behind a
+// lock.
 #pragma once
 
 #include <atomic>

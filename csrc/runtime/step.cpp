@@ -198,9 +198,10 @@ void run_below_autograd(const c10::OperatorHandle& op, torch::jit::Stack* stack)
   const StepThreadState state;
   const size_t count = op.schema().arguments().size();
   const c10::ArrayRef<c10::IValue> arguments(stack->data() + stack->size() - count, count);
-  const bool special = std::any_of(arguments.begin(), arguments.end(), [](const c10::IValue& value) {
-    return value.isTensor() && !(value.toTensor().key_set() & kSpecialKeys).empty();
-  });
+  const bool special =
+      std::any_of(arguments.begin(), arguments.end(), [](const c10::IValue& value) {
+        return value.isTensor() && !(value.toTensor().key_set() & kSpecialKeys).empty();
+      });
   const size_t base = stack->size() - count;
   std::optional<EffectsCheck> check;
   if (config().check_effects) [[unlikely]]

@@ -15,13 +15,15 @@
 
 namespace torch_lazy {
 
-// A flag of a Step's operand beside TensorFlag: the value's own conj and neg bits are the right ones.
+// A flag of a Step's operand beside TensorFlag: the value's own conj and neg bits are the right
+// ones.
 constexpr uint8_t kPassAsIs = 0x80;
 
 struct Step {
   const OperatorInfo* op;
   std::vector<Operand> operands;
-  // The slot each flattened tensor return goes to; -1: the return is an argument itself, or undefined.
+  // The slot each flattened tensor return goes to; -1: the return is an argument itself, or
+  // undefined.
   std::vector<int64_t> outputs;
   // For a return that is an argument with new metadata (t_, resize_): the argument is passed as an
   // alias of its own, so that other uses of its old value keep their metadata.
@@ -37,13 +39,13 @@ using Values = std::vector<at::Tensor>;
 // Fills `released` for every step, keeping the given values.
 void plan_releases(std::vector<Step>& steps, c10::ArrayRef<uint32_t> kept);
 
-// Runs steps in order below autograd, autocast and modes, on the backend's dispatch key. Stops at the
-// first that raises and says which. `device` is where the backend's tensors live.
+// Runs steps in order below autograd, autocast and modes, on the backend's dispatch key. Stops at
+// the first that raises and says which. `device` is where the backend's tensors live.
 std::optional<RunFailure> run_steps(const std::vector<Step>& steps, Values& values,
                                     c10::Device device = c10::kCPU);
 
-// Gives a constant operand the type that the argument declares; see argument_constant(). None becomes
-// an undefined tensor where a Tensor is declared.
+// Gives a constant operand the type that the argument declares; see argument_constant(). None
+// becomes an undefined tensor where a Tensor is declared.
 void prepare_operand(Operand& operand, const c10::TypePtr& formal, c10::Device device);
 
 // Runs one operator on the backend's tensors under the one thread state every step has: below

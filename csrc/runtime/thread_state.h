@@ -7,8 +7,8 @@
 
 namespace torch_lazy {
 
-// Below autograd, autocast, functional transforms and Python's modes, outside inference mode (tensors
-// made in it refuse later writes). Restores the thread's state at its end.
+// Below autograd, autocast, functional transforms and Python's modes, outside inference mode
+// (tensors made in it refuse later writes). Restores the thread's state at its end.
 class StepThreadState {
  public:
   StepThreadState() : autograd_(c10::AutogradState::get_tls_state()) {

@@ -16,6 +16,8 @@ void warn(const std::string& message) {
   TORCH_WARN(message);
 }
 
-void set_warning_sink(WarningSink wanted) { sink = wanted; }
+void set_warning_sink(WarningSink wanted) {
+  sink = wanted;
+}
 
 }  // namespace torch_lazy

@@ -11,7 +11,9 @@ namespace torch_lazy {
 namespace {
 
 // Never raises, unlike fmt::print: nobody may be reading.
-void print(const std::string& line) { std::fputs(line.c_str(), stderr); }
+void print(const std::string& line) {
+  std::fputs(line.c_str(), stderr);
+}
 
 }  // namespace
 

@@ -37,7 +37,8 @@ void KnownTraces::insert(const std::shared_ptr<CompiledTrace>& trace, bool autom
   Cursor cursor = start();
   size_t matched = 0;
   while (matched < tape.size() && cursor.advance(tape.words(matched))) {
-    // Equal calls that returned other metadata: what the first trace says stays, this one is never hot.
+    // Equal calls that returned other metadata: what the first trace says stays, this one is never
+    // hot.
     if (!equal_words(cursor.output_words(), tape.outputs(matched))) return;
     ++matched;
   }

@@ -1,8 +1,8 @@
 // Known traces: what recordings are matched against.
 //
 // A tree of segments. A segment is a run of operations of one compiled trace; at any index it may
-// have exits to other segments (a branch that was learnt) and ends (a window was cut there). Owned by
-// one recorder and only touched by the thread that holds the recording lock.
+// have exits to other segments (a branch that was learnt) and ends (a window was cut there). Owned
+// by one recorder and only touched by the thread that holds the recording lock.
 #pragma once
 
 #include <memory>
@@ -57,9 +57,7 @@ class Cursor {
   const std::vector<OutputMetadata>& outputs() const { return segment_->outputs(index_ - 1); }
   c10::ArrayRef<uint64_t> output_words() const { return segment_->output_words(index_ - 1); }
   const Segment::End* end() const { return segment_->end(index_); }
-  bool at_leaf() const {
-    return index_ == segment_->size() && segment_->exits_[index_].empty();
-  }
+  bool at_leaf() const { return index_ == segment_->size() && segment_->exits_[index_].empty(); }
 
  private:
   friend class KnownTraces;

@@ -56,13 +56,15 @@ std::vector<int> returned_arguments(const c10::FunctionSchema& schema) {
 
 bool fills_new_memory(const c10::FunctionSchema& schema) {
   static const auto* const names = new std::unordered_set<std::string>{
-      "aten::zeros",      "aten::ones",     "aten::full",     "aten::zeros_like", "aten::ones_like",
-      "aten::full_like",  "aten::new_zeros", "aten::new_ones", "aten::new_full",  "aten::scalar_tensor"};
+      "aten::zeros",     "aten::ones",         "aten::full",      "aten::zeros_like",
+      "aten::ones_like", "aten::full_like",    "aten::new_zeros", "aten::new_ones",
+      "aten::new_full",  "aten::scalar_tensor"};
   return !schema.is_mutable() && names->count(schema.name()) > 0;
 }
 
 bool counts_versions(const c10::OperatorHandle& handle, const Effects& effects) {
-  return effects.writes_any() && !handle.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView) &&
+  return effects.writes_any() &&
+         !handle.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView) &&
          handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
 }
 
@@ -86,13 +88,24 @@ OperatorInfo make_info(const c10::OperatorHandle& handle) {
   const bool mask = effects.data_dependent_only_with_masks;
   const bool uninitialized = makes_uninitialized_memory(name);
   // One that returns nothing is recorded for what it writes (_foreach_add_).
-  const bool recordable = returns_only_tensors(schema) &&
-                          (!schema.returns().empty() || effects.writes_any());
-  const bool deferrable =
-      effects.known && !(rebinds && writes_what_it_does_not_return(schema, effects)) && recordable && !effects.random && (mask || !effects.data_dependent_output);
-  return {handle,        name, id,      &effects, deferrable, mask,
-          uninitialized, effects.random,  rebinds,
-          fills_new_memory(schema), name_takes_cpu_tensors(name), counts_versions(handle, effects), returned_arguments(schema)};
+  const bool recordable =
+      returns_only_tensors(schema) && (!schema.returns().empty() || effects.writes_any());
+  const bool deferrable = effects.known &&
+                          !(rebinds && writes_what_it_does_not_return(schema, effects)) &&
+                          recordable && !effects.random && (mask || !effects.data_dependent_output);
+  return {handle,
+          name,
+          id,
+          &effects,
+          deferrable,
+          mask,
+          uninitialized,
+          effects.random,
+          rebinds,
+          fills_new_memory(schema),
+          name_takes_cpu_tensors(name),
+          counts_versions(handle, effects),
+          returned_arguments(schema)};
 }
 
 // Global: one entry per operator used, never removed, so references stay valid.

@@ -1,8 +1,9 @@
 #include "trace/recorder.h"
 
 #include <ATen/ops/clone.h>
-#include <pthread.h>
 #include <torch/csrc/autograd/graph_task.h>
+
+#include <pthread.h>
 
 #include <algorithm>
 
@@ -47,7 +48,8 @@ void Recorder::settle(const ValueBinding& binding, StorageState& storage) {
     other->cut_for_another("touched by another thread");
     if (storage.error) std::rethrow_exception(*storage.error);
   }
-  // A tensor that took over a pending storage without an operation (set_): the tape has no name for it.
+  // A tensor that took over a pending storage without an operation (set_): the tape has no name for
+  // it.
   if (!storage.resident() && binding.window != serial_) sync("storage taken over");
 }
 
@@ -141,9 +143,13 @@ void Recorder::end_deferred() {
   lock_.unlock();
 }
 
-void Recorder::begin_outputs() { lock_ = Lock(mutex()); }
+void Recorder::begin_outputs() {
+  lock_ = Lock(mutex());
+}
 
-void Recorder::undefined_output() { tape_.output({}); }
+void Recorder::undefined_output() {
+  tape_.output({});
+}
 
 void Recorder::argument_output(uint32_t source) {
   OutputMetadata output;
@@ -231,7 +237,8 @@ void Recorder::sync(const std::string& cause) {
 void Recorder::cut_for_another(const std::string& cause) {
   Lock lock(mutex());
   if (running_) wait_until_idle(lock, *this);
-  // A window that runs at once has nothing pending, and its owner may be in the middle of an operation.
+  // A window that runs at once has nothing pending, and its owner may be in the middle of an
+  // operation.
   if (mode_ == Mode::kDeferring) close(lock, cause, false);
 }
 
@@ -280,7 +287,8 @@ void Recorder::close(Lock& lock, const std::string& cause, bool automatic) {
   mode_ = Mode::kIdle;
   inputs_before_ = 0;
   if (inputs_.empty()) return;
-  // Left where an operation was abandoned. Freed without the lock: memory from outside may need the GIL.
+  // Left where an operation was abandoned. Freed without the lock: memory from outside may need the
+  // GIL.
   std::vector<at::Tensor> dropped = std::exchange(inputs_, {});
   lock.unlock();
   dropped.clear();
@@ -360,7 +368,8 @@ void Recorder::forget(StorageState& storage) noexcept {
   recorder->held_bytes_ += bound[slot].made ? -bound[slot].bytes : bound[slot].bytes;
 }
 
-// Recorders outlive their threads: a thread that ends hands its recorder, with all it knows, to the next.
+// Recorders outlive their threads: a thread that ends hands its recorder, with all it knows, to the
+// next.
 struct RecorderPool {
   std::vector<Recorder*> all, unused;  // guarded by Recorder::mutex()
   bool discarded = false;
@@ -396,8 +405,8 @@ struct RecorderPool {
 
 Recorder& Recorder::current() {
   // A child must not inherit the lock from a thread it does not have.
-  static const int registered = pthread_atfork(
-      [] { before_fork(); }, [] { after_fork(false); }, [] { after_fork(true); });
+  static const int registered =
+      pthread_atfork([] { before_fork(); }, [] { after_fork(false); }, [] { after_fork(true); });
   static_cast<void>(registered);
   static thread_local RecorderPool::Lease lease;
   return *lease.recorder;
@@ -415,7 +424,9 @@ void Recorder::synchronize_all() {
   own.sync("synchronize");
 }
 
-void Recorder::before_fork() { mutex().lock(); }
+void Recorder::before_fork() {
+  mutex().lock();
+}
 
 void Recorder::after_fork(bool child) {
   if (child)

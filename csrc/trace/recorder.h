@@ -67,8 +67,8 @@ class Recorder {
   void bind_output(const OutputMetadata& output, ValueBinding& binding, StorageState* storage);
   void end_deferred();
 
-  // Run now: begin_outputs(), one call per flattened tensor return, then end_run(). `abandon` instead
-  // when the operation raised.
+  // Run now: begin_outputs(), one call per flattened tensor return, then end_run(). `abandon`
+  // instead when the operation raised.
   void begin_outputs();
   void undefined_output();
   void argument_output(uint32_t source);
@@ -106,7 +106,7 @@ class Recorder {
   struct BoundStorage {
     StorageState* owner;  // null once it died, or when another recorder had bound it already
     int64_t bytes;
-    bool made;  // made by an operation of this window, not an input
+    bool made;          // made by an operation of this window, not an input
     uint32_t root = 0;  // of one that was made: the value slot that came with it
   };
   struct TraceKey {

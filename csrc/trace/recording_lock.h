@@ -1,7 +1,8 @@
 // The lock around the bookkeeping of one operation: two atomic instructions when nobody waits.
 //
-// It is taken several times an operation, nearly always by the one thread that records, and std::mutex
-// costs three times as much there. Waiting threads sleep in the kernel (std::atomic::wait).
+// It is taken several times an operation, nearly always by the one thread that records, and
+// std::mutex costs three times as much there. Waiting threads sleep in the kernel
+// (std::atomic::wait).
 #pragma once
 
 #include <atomic>

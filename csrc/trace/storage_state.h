@@ -15,7 +15,8 @@ namespace torch_lazy {
 
 class Recorder;
 
-// A value's place in the window with that serial number. Serial numbers are unique over all recorders.
+// A value's place in the window with that serial number. Serial numbers are unique over all
+// recorders.
 struct ValueBinding {
   uint64_t window = 0;
   uint32_t slot = 0;
@@ -31,10 +32,10 @@ struct StorageState {
   uint32_t slot = 0;
   // Shared with data outside (DLPack): operations on it run at the call.
   bool exported = false;
-  // The recorder whose table of owners this storage stands in. A deferring window enters every storage
-  // it reads or writes, and must run before another thread touches it; one that runs at once enters
-  // only what it makes, to know what is live when it closes. Written under the recording lock; read
-  // without it to see whether another thread's window must run first.
+  // The recorder whose table of owners this storage stands in. A deferring window enters every
+  // storage it reads or writes, and must run before another thread touches it; one that runs at
+  // once enters only what it makes, to know what is live when it closes. Written under the
+  // recording lock; read without it to see whether another thread's window must run first.
   std::atomic<Recorder*> recorder{nullptr};
   std::shared_ptr<const std::exception_ptr> error;
 

@@ -4,16 +4,14 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/TensorImpl.h>
 #include <c10/util/strides.h>
+#include <xxhash.h>
 
 #include <cstring>
-
-#include <xxhash.h>
 
 #include "trace/operator_info.h"
 
 namespace torch_lazy {
 namespace {
-
 
 double double_of(uint64_t bits) {
   double value;
@@ -283,8 +281,8 @@ void Tape::append(const Tape& other, size_t from, size_t to) {
 Tape::Hash Tape::hash() const {
   const XXH128_hash_t arguments =
       XXH3_128bits_withSeed(words_.data(), words_.size() * sizeof(uint64_t), kTapeVersion);
-  const XXH128_hash_t both = XXH3_128bits_withSeed(
-      outputs_.data(), outputs_.size() * sizeof(uint64_t), arguments.low64);
+  const XXH128_hash_t both =
+      XXH3_128bits_withSeed(outputs_.data(), outputs_.size() * sizeof(uint64_t), arguments.low64);
   return {both.low64 ^ arguments.high64, both.high64};
 }
 

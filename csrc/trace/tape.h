@@ -5,10 +5,10 @@
 // for real. Operators are named by a hash of their qualified name, tensors by slots, and no word is
 // a pointer: the same words serve matching, hashing, and (later) disk and bug reports.
 //
-// A *value* is a tensor with its metadata; a *storage* is the family of views it belongs to. Both are
-// numbered in the order they first appear in a window, so the same program gets the same numbers. The
-// metadata of a value never changes: an operation that changes a tensor's metadata in place makes a
-// new value.
+// A *value* is a tensor with its metadata; a *storage* is the family of views it belongs to. Both
+// are numbered in the order they first appear in a window, so the same program gets the same
+// numbers. The metadata of a value never changes: an operation that changes a tensor's metadata in
+// place makes a new value.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -30,24 +30,24 @@ struct OperatorInfo;
 constexpr uint32_t kTapeVersion = 1;
 
 enum class Tag : uint8_t {
-  kNone,         // None
-  kUndefined,    // a Tensor that is not defined
-  kValue,        // payload: value slot, already described in this window
-  kInput,        // payload: value slot; described by the words that follow
-  kCpuTensor,    // payload: value slot; a CPU tensor, snapshotted when deferred
-  kNumber,       // a wrapped Python number as 0-dim CPU tensor: aux is its dtype; 2 words of bits
-  kInt,          // one word
-  kDouble,       // one word of bits
-  kBool,         // payload: 0 or 1
-  kComplex,      // two words of bits
-  kString,       // payload: length; the bytes, padded to words
-  kDevice,       // payload: type << 8 | (index + 1)
-  kGenerator,    // never deferred
-  kIntList,      // payload: length; one word each
-  kDoubleList,   // payload: length; one word each
-  kBoolList,     // payload: length; one word each
-  kList,         // payload: length; elements are arguments of their own
-  kTensorList,   // as kList, elements are tensors
+  kNone,        // None
+  kUndefined,   // a Tensor that is not defined
+  kValue,       // payload: value slot, already described in this window
+  kInput,       // payload: value slot; described by the words that follow
+  kCpuTensor,   // payload: value slot; a CPU tensor, snapshotted when deferred
+  kNumber,      // a wrapped Python number as 0-dim CPU tensor: aux is its dtype; 2 words of bits
+  kInt,         // one word
+  kDouble,      // one word of bits
+  kBool,        // payload: 0 or 1
+  kComplex,     // two words of bits
+  kString,      // payload: length; the bytes, padded to words
+  kDevice,      // payload: type << 8 | (index + 1)
+  kGenerator,   // never deferred
+  kIntList,     // payload: length; one word each
+  kDoubleList,  // payload: length; one word each
+  kBoolList,    // payload: length; one word each
+  kList,        // payload: length; elements are arguments of their own
+  kTensorList,  // as kList, elements are tensors
   kOptionalTensorList,
 };
 
@@ -55,10 +55,18 @@ enum class Tag : uint8_t {
 constexpr uint64_t make_word(Tag tag, uint32_t payload = 0, uint16_t aux = 0, uint8_t flags = 0) {
   return uint64_t(tag) | uint64_t(flags) << 8 | uint64_t(aux) << 16 | uint64_t(payload) << 32;
 }
-constexpr Tag word_tag(uint64_t word) { return Tag(word & 0xff); }
-constexpr uint8_t word_flags(uint64_t word) { return uint8_t(word >> 8); }
-constexpr uint16_t word_aux(uint64_t word) { return uint16_t(word >> 16); }
-constexpr uint32_t word_payload(uint64_t word) { return uint32_t(word >> 32); }
+constexpr Tag word_tag(uint64_t word) {
+  return Tag(word & 0xff);
+}
+constexpr uint8_t word_flags(uint64_t word) {
+  return uint8_t(word >> 8);
+}
+constexpr uint16_t word_aux(uint64_t word) {
+  return uint16_t(word >> 16);
+}
+constexpr uint32_t word_payload(uint64_t word) {
+  return uint32_t(word >> 32);
+}
 
 // Flags of a tensor as it is passed, beside the metadata of its value.
 enum TensorFlag : uint8_t { kConj = 1, kNeg = 2, kWrappedNumber = 4 };
@@ -79,7 +87,8 @@ struct InputMetadata {
 };
 
 // What an operation returned, in the order of its flattened tensor returns. `source` counts tensor
-// arguments as they stand on the tape, list elements included, wrapped numbers and undefined ones not.
+// arguments as they stand on the tape, list elements included, wrapped numbers and undefined ones
+// not.
 struct OutputMetadata {
   enum class Kind : uint8_t {
     kUndefined,        // an undefined tensor
@@ -119,7 +128,7 @@ class Tape {
   void output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorImpl& impl,
               int64_t storage_bytes, uint8_t flags, uint32_t value, uint32_t storage);
   void copy_outputs(c10::ArrayRef<uint64_t> words);  // of an equal operation on another tape
-  void end();  // closes the entry
+  void end();                                        // closes the entry
 
   void clear();
   bool empty() const { return entries_.empty(); }

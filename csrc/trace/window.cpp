@@ -92,8 +92,7 @@ void Recorder::run_by_operation(Lock& lock, size_t operations) {
     try {
       std::vector<Step> steps;
       std::vector<InputMetadata> described;
-      for (size_t i = 0; i < operations; ++i)
-        steps.push_back(step_from_tape(tape_, i, &described));
+      for (size_t i = 0; i < operations; ++i) steps.push_back(step_from_tape(tape_, i, &described));
       plan_releases(steps, kept);
       TORCH_INTERNAL_ASSERT(described.size() <= inputs.size(), "a window without its inputs");
       for (size_t i = 0; i < described.size(); ++i)
@@ -134,8 +133,7 @@ void Recorder::finish_run(RunResult& result, c10::ArrayRef<uint32_t> output_stor
 // The failing operation and those after it did not happen: what they would have written must not be
 // read. Reading it raises the original error.
 void Recorder::poison(const RunFailure& failure, size_t operations) {
-  const std::exception_ptr error =
-      with_location(failure.error, tape_.entry(failure.operation));
+  const std::exception_ptr error = with_location(failure.error, tape_.entry(failure.operation));
   const auto shared = std::make_shared<const std::exception_ptr>(error);
   std::vector<uint32_t> storage_of(tape_.values);
   std::vector<InputMetadata> inputs;

@@ -3,7 +3,6 @@
 ``import torch`` loads this package by itself. The names below are also reachable as ``torch.lazy``.
 """
 
-from torch_lazy.loading import _autoload
 from torch_lazy.config import config
 from torch_lazy.device import (
     current_device,
@@ -15,6 +14,7 @@ from torch_lazy.device import (
 )
 from torch_lazy.exchange import from_dlpack
 from torch_lazy.graphs import Graph, graphs
+from torch_lazy.loading import _autoload
 from torch_lazy.metrics import compile_count, metrics, reset_metrics
 from torch_lazy.sync import mark_step, synchronize, wait_for_compiles
 

@@ -1,4 +1,4 @@
-"""Loading the plugin into PyTorch, in either import order, without ever breaking ``import torch``."""
+"""Loads the plugin into PyTorch, in either import order; never breaks ``import torch``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _loaded = False
 
 
 def _autoload() -> None:
-    """Registers device ``lazy``; called by ``import torch`` through entry point group torch.backends.
+    """Registers device ``lazy``; ``import torch`` calls it (entry point group torch.backends).
 
     Safe to call again. When something is wrong it warns and leaves PyTorch as it is.
     """

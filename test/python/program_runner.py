@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.autograd.grad_mode import _force_original_view_tracking
 from program_builder import Program, Step, compiled, namespace, variables
+from torch.autograd.grad_mode import _force_original_view_tracking
 
 try:
     import torch_lazy

@@ -169,9 +169,7 @@ def test_a_write_to_a_saved_value_is_detected(device):
         try:
             y.sum().backward()
         except RuntimeError as error:
-            found.append(
-                str(error).replace("LazyFloatType", "torch.FloatTensor")
-            )
+            found.append(str(error).replace("LazyFloatType", "torch.FloatTensor"))
         return found
 
     (expected,) = messages("cpu")

@@ -14,9 +14,7 @@ def _lazy_dlpack(self: torch.Tensor, **kwargs: Any) -> Any:
     if self.device.type != "lazy":
         return _dlpack(self, **kwargs)
     if self.requires_grad:
-        raise BufferError(
-            "Can't export tensors that require gradient, use tensor.detach() before"
-        )
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach() before")
     from torch_lazy import _C
 
     return _dlpack(_C.export_inner(self), **kwargs)
@@ -29,5 +27,6 @@ def _lazy_dlpack_device(self: torch.Tensor) -> Any:
 
 
 def install() -> None:
+    """Makes lazy tensors speak DLPack as CPU memory."""
     torch.Tensor.__dlpack__ = _lazy_dlpack
     torch.Tensor.__dlpack_device__ = _lazy_dlpack_device

@@ -35,6 +35,7 @@ def _lazy_data_ptr(self: torch.Tensor) -> int:
 
 
 def install() -> None:
+    """Gives ``torch.Tensor`` and ``torch.nn.Module`` the names above."""
     torch.Tensor.is_lazy = property(_is_lazy)
     torch.Tensor.lazy = _tensor_lazy
     torch.nn.Module.lazy = _module_lazy

@@ -7,6 +7,7 @@ import torch._lazy
 
 
 def install() -> None:
+    """Makes ``mark_step`` a flush."""
     from torch_lazy import sync
 
     torch._lazy.mark_step = sync.mark_step
