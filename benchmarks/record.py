@@ -76,9 +76,8 @@ def make_blocks(device: str, size: int) -> dict[str, Block]:
             y = torch.relu(y)
 
     def view() -> None:
-        y = one
         for _ in repeat():
-            y = one.view(1)
+            one.view(1)
 
     def add_() -> None:
         for _ in repeat():
