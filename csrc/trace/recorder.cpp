@@ -58,12 +58,19 @@ void Recorder::begin(const OperatorInfo& op) {
   const bool backward = torch::autograd::get_current_graph_task_id() != -1;
   // Before the lock: on a Python whose frames we cannot read ourselves this takes the GIL.
   location_ = current_operation_location(backward);
+  inputs_before_ = inputs_.size();
+  const bool same_state = StateWord::current_version() == state_version_;
+  if (mode_ == Mode::kEager && backward == backward_ && same_state && !error_) {
+    // Nothing is pending, so no other thread has business here: no lock.
+    tape_.begin(&op, location_);
+    return;
+  }
   Lock lock(mutex());
   if (running_) wait_until_idle(lock, *this);
   if (mode_ != Mode::kIdle) {
     if (backward != backward_)
       close(lock, backward ? "backward begins" : "backward ends", false);
-    else if (StateWord::current_version() != state_version_)
+    else if (!same_state)
       close(lock, "state changed", false);
   }
   if (error_) raise_error(lock);
@@ -80,7 +87,10 @@ bool Recorder::tensor(ValueBinding& binding, StorageState& storage, const c10::T
     return false;
   }
   const bool first = !touches(storage);
-  if (first) bind_storage(storage, storage_bytes, false, 0);
+  if (first) {
+    const Lock lock = lock_.owns_lock() ? Lock() : Lock(mutex());
+    bind_storage(storage, storage_bytes, false, 0);
+  }
   binding = {serial_, tape_.values++};
   tape_.word(make_word(Tag::kInput, binding.slot, 0, flags));
   tape_.tensor_metadata(impl, storage.slot, first, storage_bytes);
@@ -106,7 +116,7 @@ bool Recorder::match() {
     diverge(lock_);
     if (error_) raise_error(lock_);  // the caller abandons the operation
   }
-  lock_.unlock();
+  if (lock_.owns_lock()) lock_.unlock();
   count(counters_.run_at_once);
   return false;
 }
@@ -172,8 +182,7 @@ void Recorder::output(OutputMetadata::Kind kind, uint32_t source, const c10::Ten
 void Recorder::end_run() {
   tape_.end();
   std::string cause;
-  window_operators_.push_back(tape_.entry(tape_.size() - 1).op->id);
-  period_.push(window_operators_.back());
+  period_.push(tape_.entry(tape_.size() - 1).op->id);
   if (at_period())
     close(lock_, "period", true);
   else if (limit_reached(cause))
@@ -274,10 +283,6 @@ void Recorder::close(Lock& lock, const std::string& cause, bool automatic) {
   debug_window(cause, state, tape_);
   release_bindings();
   follows_period_ = automatic && cause == "period";
-  if (follows_period_) {
-    period_operators_ = window_operators_;
-  }
-  window_operators_.clear();
   period_.reset();
   tape_.clear();
   held_bytes_ = 0;
@@ -338,15 +343,17 @@ bool Recorder::limit_reached(std::string& cause) const {
 }
 
 bool Recorder::at_period() {
-  const size_t size = window_operators_.size();
+  const size_t size = tape_.size();
+  const uint64_t last = tape_.entry(size - 1).op->id;
   if (follows_period_) {
-    follows_period_ = size <= period_operators_.size() &&
-                      window_operators_[size - 1] == period_operators_[size - 1];
+    follows_period_ = size <= period_operators_.size() && last == period_operators_[size - 1];
     if (follows_period_) return size == period_operators_.size();
   }
   const auto period = period_.period();
   if (!period) return false;
-  window_operators_.erase(window_operators_.begin(), window_operators_.end() - *period);
+  period_operators_.clear();
+  for (size_t i = size - *period; i < size; ++i)
+    period_operators_.push_back(tape_.entry(i).op->id);
   return true;
 }
 

@@ -166,7 +166,6 @@ class Recorder {
   PeriodDetector period_;
   // After a cut at a period: the operators of that period, followed as long as they repeat.
   std::vector<uint64_t> period_operators_;
-  std::vector<uint64_t> window_operators_;
   bool follows_period_ = false;
 
   static RecordingLock& mutex();

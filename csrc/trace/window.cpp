@@ -114,8 +114,6 @@ void Recorder::diverge(Lock& lock) {
   const size_t operations = tape_.size() - 1;  // all but the one that did not match
   mode_ = Mode::kEager;
   diverged_ = operations > 0;
-  window_operators_.clear();
-  for (size_t i = 0; i < operations; ++i) window_operators_.push_back(tape_.entry(i).op->id);
   if (operations > 0) run_by_operation(lock, operations);
   inputs_.clear();
 }
