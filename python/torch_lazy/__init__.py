@@ -3,6 +3,11 @@
 ``import torch`` loads this package by itself. The names below are also reachable as ``torch.lazy``.
 """
 
+# First, because what follows imports torch, and torch calls it while this package is half imported.
+from torch_lazy.loading import _autoload
+
+# isort: split
+
 from torch_lazy.config import config
 from torch_lazy.device import (
     current_device,
@@ -14,7 +19,6 @@ from torch_lazy.device import (
 )
 from torch_lazy.exchange import from_dlpack
 from torch_lazy.graphs import Graph, graphs
-from torch_lazy.loading import _autoload
 from torch_lazy.metrics import compile_count, metrics, reset_metrics
 from torch_lazy.sync import mark_step, synchronize, wait_for_compiles
 
