@@ -3,6 +3,7 @@
 //
 // Registered for AutogradLazy too: a composite operator with a Lazy kernel alone would lose its
 // gradient. Under vmap and torch.func they are decomposed above the device, as everywhere.
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/_fused_sdp_choice_ops.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/dropout_native.h>

@@ -1,5 +1,6 @@
 // Copies in every direction. What comes from the CPU is read at the call, because its owner may
 // change it afterwards; what goes to the CPU is a sync point.
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/_copy_from_and_resize_ops.h>
 #include <ATen/ops/_copy_from_ops.h>
 #include <ATen/ops/_to_copy_ops.h>

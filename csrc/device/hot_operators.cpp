@@ -1,5 +1,6 @@
 // Operators that scripts call most, without boxing: pointwise, reductions, matmul, normalisation,
 // optimizers.
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/_log_softmax_backward_data_ops.h>
 #include <ATen/ops/_log_softmax_ops.h>
 #include <ATen/ops/_softmax_backward_data_ops.h>

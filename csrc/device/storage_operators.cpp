@@ -1,4 +1,5 @@
 // Operators that exchange a tensor's storage. They run nothing: the tensor becomes another view.
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/set_ops.h>
 

@@ -1,4 +1,5 @@
 // View operators that scripts call most, without boxing.
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/_reshape_alias_ops.h>
 #include <ATen/ops/_unsafe_view_ops.h>
 #include <ATen/ops/alias_ops.h>

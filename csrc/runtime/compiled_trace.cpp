@@ -5,8 +5,10 @@
 #include <unordered_map>
 
 #include "ir/graph_hash.h"
+#include "ir/print.h"
 #include "runtime/compile_queue.h"
 #include "runtime/config.h"
+#include "runtime/debug.h"
 #include "runtime/metrics.h"
 #include "runtime/warn.h"
 
@@ -122,6 +124,9 @@ void CompiledTrace::compile(Backend& backend) {
     const Runnable runnable = executable_for(version->graph, backend);
     version->executable = runnable.executable;
     version->running = runnable.running;
+    if (config().debug >= kDebugGraphs)
+      debug_print("graph " + hash_graph(*version->graph.graph).hex() + "\n" +
+                  print_graph(*version->graph.graph));
     made = std::move(version);
   } catch (const std::exception& error) {
     const std::string what = error.what();

@@ -1,4 +1,4 @@
-// TORCH_LAZY_DEBUG=1..5: each level shows one layer more on stderr.
+// What TORCH_LAZY_DEBUG shows of windows (1) and operations (5).
 #pragma once
 
 #include <string>
@@ -6,8 +6,6 @@
 #include "trace/tape.h"
 
 namespace torch_lazy {
-
-enum DebugLevel { kDebugWindows = 1, kDebugGraphs, kDebugPasses, kDebugKernels, kDebugOperations };
 
 void debug_window(const std::string& cause, const char* state, const Tape& tape);
 void debug_operation(const OperatorInfo& op, LocationId location, bool deferred);

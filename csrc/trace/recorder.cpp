@@ -214,7 +214,7 @@ void Recorder::start_window(bool backward) {
   admit_ready_traces();
   mode_ = Mode::kEager;
   if (config().defer == Defer::kNever) return;
-  const auto known = known_.find({state_.hash(), backward});
+  const auto known = known_.find({state_, backward});
   if (known == known_.end()) return;
   cursor_ = known->second.start();
   mode_ = Mode::kDeferring;
@@ -321,7 +321,7 @@ bool Recorder::learn(bool automatic) {
   const uint32_t times = ++seen_[hash];
   if (times < 2) return false;
   if (config().defer == Defer::kNever) return true;
-  const TraceKey key{state_.hash(), backward_};
+  const TraceKey key{state_, backward_};
   auto trace = compiled_trace(tape_, live());
   for (const Awaited& awaited : awaited_)
     if (awaited.trace == trace && !(awaited.key < key) && !(key < awaited.key)) return true;
@@ -352,8 +352,7 @@ bool Recorder::at_period() {
   const auto period = period_.period();
   if (!period) return false;
   period_operators_.clear();
-  for (size_t i = size - *period; i < size; ++i)
-    period_operators_.push_back(tape_.entry(i).op->id);
+  for (size_t i = size - *period; i < size; ++i) period_operators_.push_back(tape_.entry(i).op->id);
   return true;
 }
 

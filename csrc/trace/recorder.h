@@ -14,6 +14,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <exception>
 #include <map>
@@ -110,10 +111,12 @@ class Recorder {
     uint32_t root = 0;  // of one that was made: the value slot that came with it
   };
   struct TraceKey {
-    uint64_t state;
+    StateWord state;
     bool backward;
     bool operator<(const TraceKey& other) const {
-      return std::tie(state, backward) < std::tie(other.state, other.backward);
+      // StateWord is plain data without padding.
+      const int order = std::memcmp(&state, &other.state, sizeof state);
+      return order != 0 ? order < 0 : backward < other.backward;
     }
   };
   // A compiled trace to be made matchable once it is ready.

@@ -1,0 +1,14 @@
+// TORCH_LAZY_DEBUG=1..5: each level shows one layer more on stderr.
+#pragma once
+
+#include <string>
+
+namespace torch_lazy {
+
+// Passes and kernels have no layer here yet: levels 3 and 4 show what 2 shows.
+enum DebugLevel { kDebugWindows = 1, kDebugGraphs, kDebugPasses, kDebugKernels, kDebugOperations };
+
+// One message, with a newline added. Never raises: nobody may be reading.
+void debug_print(const std::string& message);
+
+}  // namespace torch_lazy

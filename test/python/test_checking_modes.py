@@ -1,0 +1,98 @@
+"""The modes that check the device itself: verify, check_effects, debug output."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+from behaviour import hot, run_script, synchronize
+
+import torch_lazy
+
+
+@pytest.fixture
+def setting():
+    """Sets a setting for one test: setting("verify", True)."""
+    changed: dict[str, object] = {}
+
+    def change(name: str, value: object) -> None:
+        changed.setdefault(name, getattr(torch_lazy.config, name))
+        setattr(torch_lazy.config, name, value)
+
+    yield change
+    for name, value in changed.items():
+        setattr(torch_lazy.config, name, value)
+
+
+@pytest.mark.recording
+def test_a_verified_window_gives_the_same_results(device, setting):
+    setting("verify", True)
+    x = torch.randn(4, 4).to(device)
+
+    def step(x):
+        y = x * 2
+        y.t().add_(x)
+        return y.sum(0)
+
+    result = hot(step, x)
+
+    assert torch_lazy.metrics()["windows"].get("hot", 0) > 0
+    assert result.tolist() == step(x.cpu()).tolist()
+
+
+@pytest.mark.recording
+def test_an_operator_that_writes_what_its_schema_does_not_say_is_named(device, setting):
+    library = torch.library.Library("aten", "FRAGMENT")
+    library.define("torch_lazy_test_liar(Tensor x) -> Tensor")
+    library.impl("torch_lazy_test_liar", lambda x: x.add_(1).clone(), "CPU")
+    x = torch.zeros(3).to(device)
+    setting("check_effects", True)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.ops.aten.torch_lazy_test_liar(x)
+        synchronize()
+
+    assert any("torch_lazy_test_liar" in str(w.message) for w in caught)
+
+
+LOOP = """
+import torch, torch_lazy
+x = torch.ones(3).to("lazy")
+for _ in range(4):
+    y = (x * 2).exp()
+    torch_lazy.synchronize()
+    torch_lazy.wait_for_compiles()
+"""
+
+
+@pytest.mark.recording
+@pytest.mark.parametrize(
+    ("level", "shown", "hidden"),
+    [
+        ("0", "", "window"),
+        ("1", "hot window: 2 operations", "graph("),
+        ("2", "aten::exp", "deferred aten::mul"),
+        ("5", "deferred aten::mul", "nothing hidden here"),
+    ],
+)
+def test_each_debug_level_shows_a_layer_more(level, shown, hidden):
+    done = run_script(LOOP, TORCH_LAZY_DEBUG=level)
+
+    assert shown in done.stderr
+    assert hidden not in done.stderr
+
+
+@pytest.mark.recording
+def test_a_device_index_that_does_not_exist_is_refused():
+    with pytest.raises(RuntimeError, match="no device lazy:1"):
+        torch.ones(2, device="lazy:1")
+
+
+@pytest.mark.recording
+def test_a_cpu_tensor_is_not_written_with_lazy_values(device):
+    total = torch.zeros(())
+
+    with pytest.raises(RuntimeError, match="same device"):
+        total += torch.ones((), device=device)
