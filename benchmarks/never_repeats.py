@@ -55,7 +55,10 @@ def compare(
     for seed in range(first_seed, first_seed + programs):
         program = generate(seed, operations, errors=False, branch=False)
         order = ("cpu", device) if seed % 2 else (device, "cpu")
-        first, second = (timed(as_function(program, where), where) for where in order)
+        try:
+            first, second = (timed(as_function(program, where), where) for where in order)
+        except RuntimeError:  # autograd's own assertion on replayed views; the program ends early
+            continue
         times.append((first, second) if seed % 2 else (second, first))
     return times
 

@@ -28,6 +28,8 @@ struct Cache {
 // than this recompiles what it still uses.
 constexpr size_t kMostOperations = 200'000;
 
+std::atomic<uint64_t> finished_count{0};
+
 Cache& cache() {
   static Cache* const instance = new Cache;
   return *instance;
@@ -138,6 +140,7 @@ void CompiledTrace::compile(Backend& backend) {
   failed_ = !made;
   version_ = std::move(made);
   finished_.store(true, std::memory_order_release);
+  ++finished_count;
 }
 
 std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const std::vector<bool>& live) {
@@ -167,6 +170,10 @@ std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const std::vecto
   }
   enqueue_compile(made);
   return made;
+}
+
+uint64_t finished_compiles() {
+  return finished_count.load(std::memory_order_acquire);
 }
 
 uint64_t trace_generation() {

@@ -59,6 +59,9 @@ class CompiledTrace {
 // The compiled trace with these words, made and queued for compiling if there is none yet.
 std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const std::vector<bool>& live);
 
+// Counts compiles that have ended: where it has not moved, no trace has become ready.
+uint64_t finished_compiles();
+
 // Changes when the cache was emptied because it had grown too large: whoever knows traces forgets
 // them.
 uint64_t trace_generation();

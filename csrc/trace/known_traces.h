@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "runtime/compiled_trace.h"
@@ -41,8 +42,14 @@ class Segment {
   friend class Cursor;
   std::shared_ptr<CompiledTrace> trace_;
   size_t from_ = 0;
-  std::vector<std::vector<std::unique_ptr<Segment>>> exits_;  // by index, size() + 1 of them
-  std::vector<End> ends_;                                     // by index, size() + 1 of them
+  // Where recordings leave the segment. Few, but at the start of a tree or of a loop whose numbers
+  // change there can be thousands: by hash of the first operation's words.
+  struct Exits {
+    std::unordered_multimap<uint64_t, std::unique_ptr<Segment>> by_words;
+    Segment* find(c10::ArrayRef<uint64_t> words) const;
+  };
+  std::vector<Exits> exits_;  // by index, size() + 1 of them
+  std::vector<End> ends_;     // by index, size() + 1 of them
 };
 
 // A place in the tree: `index` operations of `segment` have matched.
@@ -57,7 +64,9 @@ class Cursor {
   const std::vector<OutputMetadata>& outputs() const { return segment_->outputs(index_ - 1); }
   c10::ArrayRef<uint64_t> output_words() const { return segment_->output_words(index_ - 1); }
   const Segment::End* end() const { return segment_->end(index_); }
-  bool at_leaf() const { return index_ == segment_->size() && segment_->exits_[index_].empty(); }
+  bool at_leaf() const {
+    return index_ == segment_->size() && segment_->exits_[index_].by_words.empty();
+  }
 
  private:
   friend class KnownTraces;
@@ -69,7 +78,7 @@ class KnownTraces {
  public:
   // Makes the trace matchable from the root on.
   void insert(const std::shared_ptr<CompiledTrace>& trace, bool automatic_end);
-  bool empty() const { return root_.exits_[0].empty(); }
+  bool empty() const { return root_.exits_[0].by_words.empty(); }
   Cursor start() { return Cursor(&root_); }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/clone.h>
 #include <torch/csrc/autograd/graph_task.h>
+#include <xxhash.h>
 
 #include <pthread.h>
 
@@ -9,6 +10,7 @@
 
 #include "runtime/compile_queue.h"
 #include "runtime/config.h"
+#include "runtime/debug.h"
 #include "runtime/metrics.h"
 #include "trace/debug.h"
 
@@ -57,7 +59,8 @@ void Recorder::begin(const OperatorInfo& op) {
   count(counters_.recorded);
   const bool backward = torch::autograd::get_current_graph_task_id() != -1;
   // Before the lock: on a Python whose frames we cannot read ourselves this takes the GIL.
-  location_ = current_operation_location(backward);
+  location_ = locates_ || config().debug >= kDebugOperations ? current_operation_location(backward)
+                                                             : kNoLocation;
   inputs_before_ = inputs_.size();
   const bool same_state = StateWord::current_version() == state_version_;
   if (mode_ == Mode::kEager && backward == backward_ && same_state && !error_) {
@@ -117,6 +120,9 @@ bool Recorder::match() {
     if (error_) raise_error(lock_);  // the caller abandons the operation
   }
   if (lock_.owns_lock()) lock_.unlock();
+  // A window that begins as none has before is cold: nobody will ask where its operations came
+  // from.
+  if (tape_.size() == 1) locates_ = begun_before();
   count(counters_.run_at_once);
   return false;
 }
@@ -209,6 +215,7 @@ void Recorder::start_window(bool backward) {
     generation_ = generation;
     known_.clear();
     awaited_.clear();
+    awaited_traces_.clear();
     seen_.clear();
   }
   admit_ready_traces();
@@ -221,12 +228,16 @@ void Recorder::start_window(bool backward) {
 }
 
 void Recorder::admit_ready_traces() {
+  const uint64_t finished = finished_compiles();
+  if (finished == finished_seen_ || awaited_.empty()) return;
+  finished_seen_ = finished;
   for (size_t i = 0; i < awaited_.size();) {
     if (!awaited_[i].trace->finished()) {
       ++i;
       continue;
     }
     const Awaited ready = std::move(awaited_[i]);
+    awaited_traces_.erase(ready.trace.get());
     awaited_[i] = std::move(awaited_.back());
     awaited_.pop_back();
     if (ready.trace->version()) known_[ready.key].insert(ready.trace, ready.automatic_end);
@@ -288,6 +299,7 @@ void Recorder::close(Lock& lock, const std::string& cause, bool automatic) {
   held_bytes_ = 0;
   diverged_ = false;
   trusted_ = true;
+  locates_ = true;
   serial_ = next_serial();
   mode_ = Mode::kIdle;
   inputs_before_ = 0;
@@ -323,10 +335,18 @@ bool Recorder::learn(bool automatic) {
   if (config().defer == Defer::kNever) return true;
   const TraceKey key{state_, backward_};
   auto trace = compiled_trace(tape_, live());
-  for (const Awaited& awaited : awaited_)
-    if (awaited.trace == trace && !(awaited.key < key) && !(key < awaited.key)) return true;
+  if (!awaited_traces_.insert(trace.get()).second) return true;
+  if (trace->finished())
+    finished_seen_ = 0;  // by another thread: admitted when the next window starts
   awaited_.push_back({key, std::move(trace), automatic});
   return true;
+}
+
+bool Recorder::begun_before() {
+  constexpr size_t kMostBegun = 1 << 16;
+  if (begun_.size() >= kMostBegun) begun_.clear();
+  const auto words = tape_.open_words();
+  return !begun_.insert(XXH3_64bits(words.data(), words.size() * sizeof(uint64_t))).second;
 }
 
 bool Recorder::limit_reached(std::string& cause) const {

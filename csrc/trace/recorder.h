@@ -21,6 +21,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/metrics.h"
@@ -136,6 +137,8 @@ class Recorder {
   // Whether the trace had been seen before.
   bool learn(bool automatic);
   void admit_ready_traces();
+  // Whether an earlier window began with the operation that is open now.
+  bool begun_before();
   bool limit_reached(std::string& cause) const;
   bool at_period();
   std::vector<bool> live() const;
@@ -150,7 +153,9 @@ class Recorder {
   uint64_t serial_;
   bool backward_ = false;
   LocationId location_ = kNoLocation;
-  bool diverged_ = false;  // began deferring, then left the known traces
+  bool locates_ = true;                 // source locations are looked up for this window
+  std::unordered_set<uint64_t> begun_;  // hashes of the first operations of windows
+  bool diverged_ = false;               // began deferring, then left the known traces
   StateWord state_;
   uint32_t state_version_ = 0;  // of `state_`, see StateWord::current_version
   Tape tape_;
@@ -165,6 +170,8 @@ class Recorder {
 
   std::map<TraceKey, KnownTraces> known_;
   std::vector<Awaited> awaited_;
+  std::unordered_set<const CompiledTrace*> awaited_traces_;  // of `awaited_`
+  uint64_t finished_seen_ = 0;  // finished_compiles() when `awaited_` was last looked through
   std::unordered_map<Tape::Hash, uint32_t, TapeHasher> seen_;
   PeriodDetector period_;
   // After a cut at a period: the operators of that period, followed as long as they repeat.
