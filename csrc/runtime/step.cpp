@@ -1,6 +1,7 @@
 #include "runtime/step.h"
 
 #include <ATen/ops/alias.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/TensorOptions.h>
 
 #include <algorithm>
@@ -132,6 +133,9 @@ class Runner {
     const auto take = [&](at::Tensor tensor) {
       const int64_t slot = next < step.outputs.size() ? step.outputs[next] : -1;
       ++next;
+      // Zeros without memory: whoever gets this value as an output reads memory.
+      if (tensor.defined() && tensor._is_zerotensor()) [[unlikely]]
+        tensor = at::zeros(tensor.sizes(), tensor.options());
       if (slot >= 0) values_[slot] = std::move(tensor);
     };
     for (c10::IValue& value : stack_) {

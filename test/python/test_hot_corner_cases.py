@@ -1,0 +1,106 @@
+"""Operations whose replay is easily different from their first run: each is compared in every run
+until it is hot, and after."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from behaviour import each_run, hot, same, synchronize
+
+import torch_lazy
+
+
+def test_a_gradient_of_zeros_without_memory(device):
+    def program(where):
+        x = torch.arange(4.0, device=where).requires_grad_()
+        torch.sgn(x).sum().backward()
+        return (x.grad + 0).tolist()
+
+    assert each_run(program, device) == [program("cpu")] * 4
+
+
+def test_a_list_of_outputs_that_is_resized(device):
+    def program(where):
+        x = torch.arange(6.0, device=where)
+        outputs = [torch.empty(0, device=where) for _ in range(3)]
+        torch.unbind_copy(x.view(3, 2), out=outputs)
+        return [(tuple(o.shape), o.tolist()) for o in outputs]
+
+    assert each_run(program, device) == [program("cpu")] * 4
+
+
+def test_a_tensor_that_is_input_and_resized_output(device):
+    def program(where):
+        x = torch.ones(4, device=where) + 1
+        torch.sum(x, 0, out=x)
+        return tuple(x.shape), x.tolist()
+
+    assert each_run(program, device) == [program("cpu")] * 4
+
+
+def test_an_output_that_was_resized_by_a_failing_operation(device):
+    def program(where):
+        x, out = torch.ones(4, device=where), torch.empty(0, device=where)
+        with pytest.raises(IndexError):
+            torch.index_select(x, 0, torch.tensor([0, 1, 9], device=where), out=out)
+        return tuple(out.shape), tuple((out + 1).shape)
+
+    assert each_run(program, device) == [program("cpu")] * 4
+
+
+@pytest.mark.recording
+def test_an_operation_that_raises_leaves_nothing_in_the_window(device):
+    x = torch.arange(4.0).to(device)
+    hot(lambda t: t * 3 + t, x)
+
+    with pytest.raises(RuntimeError):
+        x.view(3)
+    product = x * 3
+    rest = product - 1
+
+    assert product.tolist() == [0, 3, 6, 9]
+    assert rest.tolist() == [-1, 2, 5, 8]
+
+
+def test_integers_beyond_int64(device):
+    filled = torch.full((2,), 2**63 + 5, dtype=torch.uint64, device=device)
+
+    assert filled.tolist() == [2**63 + 5] * 2
+
+
+@pytest.mark.recording
+def test_slices_of_a_shuffled_cpu_index_become_one_trace(device):
+    x, order = torch.arange(32.0).to(device), torch.randperm(32)
+    for i in range(4):
+        result = x[order[i * 8 : (i + 1) * 8]].sum()
+        synchronize()
+        torch_lazy.wait_for_compiles()
+    torch_lazy.reset_metrics()
+
+    result = x[order[:8]].sum()
+    synchronize()
+
+    assert torch_lazy.metrics()["windows"] == {"hot": 1}
+    same(result.cpu(), torch.arange(32.0)[order[:8]].sum())
+
+
+@pytest.mark.recording
+def test_another_thread_that_synchronizes_does_not_disturb_a_recording(device):
+    import threading
+
+    stop = threading.Event()
+
+    def flush():
+        while not stop.is_set():
+            torch_lazy.synchronize()
+
+    other = threading.Thread(target=flush)
+    other.start()
+    try:
+        x = torch.ones(64, 64).to(device) / 64
+        for _ in range(300):
+            y = (x @ x).cos().sin().sum()
+        assert torch.isfinite(y).item()
+    finally:
+        stop.set()
+        other.join()
