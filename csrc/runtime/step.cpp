@@ -234,8 +234,6 @@ Step step_from_tape(const Tape& tape, size_t index, std::vector<InputMetadata>* 
     step.outputs.push_back(made ? int64_t(output.value) : -1);
     if (output.kind == Kind::kArgumentRebound) step.rebound.push_back(arguments.at(output.source));
   }
-  step.returns_list =
-      schema.returns().size() == 1 && schema.returns()[0].type()->kind() == c10::TypeKind::ListType;
   return step;
 }
 

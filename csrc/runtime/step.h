@@ -28,7 +28,6 @@ struct Step {
   // For a return that is an argument with new metadata (t_, resize_): the argument is passed as an
   // alias of its own, so that other uses of its old value keep their metadata.
   std::vector<uint32_t> rebound;  // value slots to pass as aliases
-  bool returns_list = false;
   // Values nobody reads after this step; their memory is released then.
   std::vector<uint32_t> released;
 };

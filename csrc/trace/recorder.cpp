@@ -4,11 +4,8 @@
 #include <torch/csrc/autograd/graph_task.h>
 #include <xxhash.h>
 
-#include <pthread.h>
-
 #include <algorithm>
 
-#include "runtime/compile_queue.h"
 #include "runtime/config.h"
 #include "runtime/debug.h"
 #include "runtime/metrics.h"
@@ -189,7 +186,7 @@ void Recorder::end_run() {
   tape_.end();
   std::string cause;
   period_.push(tape_.entry(tape_.size() - 1).op->id);
-  if (at_period())
+  if (period_.at_boundary())
     close(lock_, "period", true);
   else if (limit_reached(cause))
     close(lock_, cause, true);
@@ -293,8 +290,11 @@ void Recorder::close(Lock& lock, const std::string& cause, bool automatic) {
   if (!tape_.empty()) metrics().count_window(state);
   debug_window(cause, state, tape_);
   release_bindings();
-  follows_period_ = automatic && cause == "period";
-  period_.reset();
+  // Windows that are deferred are not fed to the detector: what it knows ends with them.
+  if (automatic && cause == "period" && mode_ == Mode::kEager)
+    period_.restart_window();
+  else
+    period_.reset();
   tape_.clear();
   held_bytes_ = 0;
   diverged_ = false;
@@ -360,110 +360,6 @@ bool Recorder::limit_reached(std::string& cause) const {
     return true;
   }
   return false;
-}
-
-bool Recorder::at_period() {
-  const size_t size = tape_.size();
-  const uint64_t last = tape_.entry(size - 1).op->id;
-  if (follows_period_) {
-    follows_period_ = size <= period_operators_.size() && last == period_operators_[size - 1];
-    if (follows_period_) return size == period_operators_.size();
-  }
-  const auto period = period_.period();
-  if (!period) return false;
-  period_operators_.clear();
-  for (size_t i = size - *period; i < size; ++i) period_operators_.push_back(tape_.entry(i).op->id);
-  return true;
-}
-
-// ---------------------------------------------------------------- lives and deaths
-
-void Recorder::forget(StorageState& storage) noexcept {
-  if (!storage.recorder.load(std::memory_order_acquire)) return;
-  const Lock lock(mutex());
-  Recorder* recorder = storage.recorder.load(std::memory_order_relaxed);
-  if (!recorder) return;
-  auto& bound = recorder->storages_;
-  size_t slot = storage.slot;
-  // Another thread may have bound the storage since, and overwritten the slot.
-  if (slot >= bound.size() || bound[slot].owner != &storage)
-    for (slot = 0; slot < bound.size() && bound[slot].owner != &storage;) ++slot;
-  if (slot == bound.size()) return;
-  bound[slot].owner = nullptr;
-  // A pending storage that dies needs no memory; an input that dies is kept by the window.
-  recorder->held_bytes_ += bound[slot].made ? -bound[slot].bytes : bound[slot].bytes;
-}
-
-// Recorders outlive their threads: a thread that ends hands its recorder, with all it knows, to the
-// next.
-struct RecorderPool {
-  std::vector<Recorder*> all, unused;  // guarded by Recorder::mutex()
-  bool discarded = false;
-
-  static RecorderPool& instance() {
-    static auto* const pool = new RecorderPool;
-    return *pool;
-  }
-
-  struct Lease {
-    Recorder* recorder;
-    Lease() {
-      RecorderPool& pool = instance();
-      const std::lock_guard<RecordingLock> lock(Recorder::mutex());
-      if (pool.unused.empty()) {
-        pool.all.push_back(new Recorder);
-        recorder = pool.all.back();
-      } else {
-        recorder = pool.unused.back();
-        pool.unused.pop_back();
-      }
-    }
-    ~Lease() {
-      RecorderPool& pool = instance();
-      if (pool.discarded) return;
-      recorder->cut("thread ends");
-      const std::lock_guard<RecordingLock> lock(Recorder::mutex());
-      recorder->error_ = nullptr;
-      pool.unused.push_back(recorder);
-    }
-  };
-};
-
-Recorder& Recorder::current() {
-  // A child must not inherit the lock from a thread it does not have.
-  static const int registered =
-      pthread_atfork([] { before_fork(); }, [] { after_fork(false); }, [] { after_fork(true); });
-  static_cast<void>(registered);
-  static thread_local RecorderPool::Lease lease;
-  return *lease.recorder;
-}
-
-void Recorder::synchronize_all() {
-  std::vector<Recorder*> all;
-  {
-    const std::lock_guard<RecordingLock> lock(mutex());
-    all = RecorderPool::instance().all;
-  }
-  Recorder& own = current();
-  for (Recorder* recorder : all)
-    if (recorder != &own) recorder->cut_for_another("synchronize");
-  own.sync("synchronize");
-}
-
-void Recorder::before_fork() {
-  mutex().lock();
-}
-
-void Recorder::after_fork(bool child) {
-  if (child)
-    for (Recorder* recorder : RecorderPool::instance().all) recorder->running_ = false;
-  mutex().unlock();
-}
-
-void Recorder::discard_all() noexcept {
-  stop_compiles();
-  const std::lock_guard<RecordingLock> lock(mutex());
-  RecorderPool::instance().discarded = true;
 }
 
 }  // namespace torch_lazy

@@ -140,7 +140,6 @@ class Recorder {
   // Whether an earlier window began with the operation that is open now.
   bool begun_before();
   bool limit_reached(std::string& cause) const;
-  bool at_period();
   std::vector<bool> live() const;
   void release_bindings();
   [[noreturn]] void raise_error(Lock& lock);
@@ -174,9 +173,6 @@ class Recorder {
   uint64_t finished_seen_ = 0;  // finished_compiles() when `awaited_` was last looked through
   std::unordered_map<Tape::Hash, uint32_t, TapeHasher> seen_;
   PeriodDetector period_;
-  // After a cut at a period: the operators of that period, followed as long as they repeat.
-  std::vector<uint64_t> period_operators_;
-  bool follows_period_ = false;
 
   static RecordingLock& mutex();
   static std::condition_variable_any& idle_condition();

@@ -110,7 +110,6 @@ class Reader {
       }
     }
     for (const Value* value : makes) step.outputs.push_back(define(value));
-    step.returns_list = makes.size() != node.outputs().size();
     result_.steps.push_back(std::move(step));
     result_.makes.push_back(std::move(makes));
     result_.nodes.push_back(index);
