@@ -1,5 +1,5 @@
-// Compiles traces on one background thread at idle priority, so that a compile never makes the
-// script wait. The thread starts with the first job and again after a fork.
+// Compiles traces on one background thread at the lowest priority, so that a compile never makes
+// the script wait. The thread starts with the first job and again after a fork.
 #pragma once
 
 #include <chrono>
