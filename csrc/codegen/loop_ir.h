@@ -1,0 +1,241 @@
+// The loop IR: what one kernel computes, before any target's syntax. Values only; no PyTorch.
+//
+// A kernel is a nest of loops over *kept* dimensions (what is in the results) around *reduced* ones
+// (what is summed away; may be none), an expression DAG over them, and stores. Sizes, strides and
+// offsets are `Size`s: slots of the kernel's integer arguments, or constants where the code is to be
+// specialised on them (a stride of 0 or 1 always is). Numbers of the program (1.01, eps, lr) are
+// slots of the double arguments, so that a changed number needs no new kernel.
+//
+// Kernel ABI, on every target:
+//
+//   void name(void* const* pointers, const int64_t* sizes, const double* numbers,
+//             int64_t begin, int64_t end)
+//
+// `pointers` are the buffers in order, then the scratch of the calling thread where
+// Kernel::scratch_values > 0. [begin, end) counts *units*, all of which are independent:
+//  - Axis::kReduced: a unit is one point of the kept dimensions, flattened (the last fastest); the
+//    vector lanes run along the last reduced dimension.
+//  - Axis::kKept: the lanes run along the last kept dimension, which is cut into blocks of `block`
+//    elements: unit = (flattened other kept dimensions) * ceil(last / block) + block index.
+//
+// Phases: an expression that depends on a reduction over the reduced dimensions and itself varies
+// along them can only be evaluated in a later pass over them. The printer derives the passes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace torch_lazy::codegen {
+
+// As ATen's dtypes of these names.
+enum class Type : uint8_t {
+  kBool,
+  kUInt8,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kBFloat16,
+  kHalf,
+  kFloat,
+  kDouble,
+};
+
+struct Size {
+  bool slot = false;
+  int64_t value = 0;  // the number itself, or the index of a slot
+
+  static Size constant(int64_t value) { return {false, value}; }
+  static Size of_slot(uint32_t index) { return {true, index}; }
+  bool is(int64_t number) const { return !slot && value == number; }
+  bool operator==(const Size&) const = default;
+};
+
+using ExprId = int32_t;
+
+// Where an element lies: offset + sum of index * stride over the dimensions, + sum of indirect
+// values * strides; all in elements of the buffer's type.
+struct Access {
+  struct Indirect {
+    ExprId index;  // of type kInt64; checked before the kernel runs, never out of range here
+    Size stride;
+  };
+  Size offset;
+  std::vector<Size> strides;  // one per dimension: kept, then reduced
+  std::vector<Indirect> indirect;
+};
+
+// Semantics are ATen's for the type of the expression: integers wrap, floats follow IEEE, and
+// min/max/clamp pass NaN on. Arithmetic on kBFloat16 and kHalf does not exist: an expression of
+// these types is a kLoad or a kCast, and its value is exactly representable in them; everything else
+// on such data is done in kFloat between casts.
+enum class Op : uint8_t {
+  // Leaves.
+  kLoad,     // buffer, access
+  kNumber,   // double slot `value.slot ? D[value.value]`; a constant is not used
+  kInteger,  // `value` as an integer of the expression's type
+  kIndex,    // the index of dimension `dimension`, kInt64
+  // From one type to another, as static_cast, with float -> integer and NaN as ATen does; to kBool:
+  // x != 0; to kBFloat16, kHalf: round to nearest even.
+  kCast,
+  // The operand's bits as another type of the same width.
+  kBitcast,
+  // Any type.
+  kSelect,  // arguments: kBool, a, b
+  kEqual,   // kBool results; the arguments have one type
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kAdd,
+  kSub,
+  kMul,
+  kNeg,
+  kAbs,
+  kSign,
+  kMin,  // NaN if either is
+  kMax,
+  // kBool and integers.
+  kAnd,
+  kOr,
+  kXor,
+  kNot,  // logical on kBool, bitwise on integers
+  kShiftLeft,
+  kShiftRight,
+  // Integers: kDivTrunc toward zero, kDivFloor; the divisor was checked where ATen raises.
+  // Floats: kDiv, kDivTrunc, kDivFloor as ATen's rounding modes.
+  kDiv,
+  kDivTrunc,
+  kDivFloor,
+  kRemainder,  // Python's, the divisor's sign
+  kFmod,       // C's
+  kPow,
+  // kFloat and kDouble.
+  kFma,  // a * b + c in one rounding
+  kSqrt,
+  kRsqrt,
+  kReciprocal,
+  kExp,
+  kExp2,
+  kExpm1,
+  kLog,
+  kLog2,
+  kLog10,
+  kLog1p,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kAtan2,
+  kSinh,
+  kCosh,
+  kTanh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kErf,
+  kErfc,
+  kErfinv,
+  kLgamma,
+  kDigamma,
+  kSigmoid,
+  kHypot,
+  kFloor,
+  kCeil,
+  kRound,  // half to even
+  kTrunc,
+  kIsNan,  // kBool
+  kIsInf,
+  kCopySign,
+  // Over all reduced dimensions; the argument varies along them, the result does not. kFloat sums
+  // are kept in several accumulators; the order of additions is not specified.
+  kReduceSum,
+  kReduceProd,
+  kReduceMin,  // NaN if any is
+  kReduceMax,
+  kReduceAnd,  // kBool
+  kReduceOr,
+  // Index (kInt64) of the first greatest or least element along the flattened reduced dimensions;
+  // NaN counts as greatest and as least.
+  kReduceArgMax,
+  kReduceArgMin,
+};
+
+// "add", "reduce_sum": lower case, as in the printed IR; the prelude's functions are named
+// `lazy_add` and so on.
+const char* name_of(Op op);
+const char* name_of(Type type);  // "float", "bfloat16"
+int64_t bytes_of(Type type);
+int argument_count(Op op);
+bool is_reduction(Op op);
+bool is_floating(Type type);
+
+struct Expr {
+  Op op = Op::kInteger;
+  Type type = Type::kFloat;        // of the result
+  std::vector<ExprId> arguments;   // all smaller than this expression's own id
+  // kLoad:
+  uint32_t buffer = 0;
+  Access access;
+  // Only where it is true is memory touched; elsewhere the value is 0. kNoPredicate: always.
+  ExprId predicate = -1;
+  // kNumber, kInteger:
+  Size value;
+  // kIndex:
+  uint32_t dimension = 0;
+};
+
+constexpr ExprId kNoPredicate = -1;
+
+struct Store {
+  uint32_t buffer = 0;
+  Access access;  // without reduced dimensions' strides if `expr` does not vary along them
+  ExprId expr = 0;
+  ExprId predicate = kNoPredicate;
+};
+
+struct Buffer {
+  Type type = Type::kFloat;
+  std::string name;      // what the printed source calls it: "in0", "weight", "mul_3"
+  bool written = false;
+  // No other buffer of the kernel overlaps it, or only so that each element is read before it is
+  // written, in the same unit and lane: loads may be reordered over stores to other buffers.
+  bool exclusive = true;
+};
+
+enum class Axis : uint8_t { kKept, kReduced };
+
+struct Kernel {
+  std::string name;                   // C identifier, from the operators: "add_gelu_mul"
+  std::vector<std::string> comments;  // lines at the head of the source: Python lines, operators
+  std::vector<Buffer> buffers;
+  std::vector<Size> kept;     // extents, outermost first
+  std::vector<Size> reduced;  // extents, outermost first
+  Axis axis = Axis::kKept;
+  Size block = Size::constant(0);  // elements; for Axis::kKept with at least one kept dimension
+  // Where not 0: the last kept dimension counts chunks of one long reduction; chunk i covers
+  // [i * extent, min((i + 1) * extent, reduced_total)) of the last (and only) reduced dimension,
+  // whose extent is the length of a chunk.
+  Size reduced_total = Size::constant(0);
+  std::vector<Expr> exprs;
+  std::vector<Store> stores;
+  uint32_t size_slots = 0;
+  uint32_t number_slots = 0;
+  // 4-byte (8 for kDouble and kInt64: two) values of scratch per element of the last reduced
+  // dimension that the printer may use to keep expressions from one pass to the next. Set by the
+  // printer's plan, see printer.h.
+  uint32_t scratch_values = 0;
+};
+
+// Readable text, one line a loop, expression or store; the form that tests compare.
+std::string to_string(const Kernel& kernel);
+
+// Raises std::invalid_argument that names the kernel and what is wrong: ids out of order, types that
+// do not fit, an expression that varies along a reduced dimension stored without its stride, ...
+void verify(const Kernel& kernel);
+
+}  // namespace torch_lazy::codegen
