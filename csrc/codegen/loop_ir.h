@@ -2,8 +2,8 @@
 //
 // A kernel is a nest of loops over *kept* dimensions (what is in the results) around *reduced* ones
 // (what is summed away; may be none), an expression DAG over them, and stores. Sizes, strides and
-// offsets are `Size`s: slots of the kernel's integer arguments, or constants where the code is to be
-// specialised on them (a stride of 0 or 1 always is). Numbers of the program (1.01, eps, lr) are
+// offsets are `Size`s: slots of the kernel's integer arguments, or constants where the code is to
+// be specialised on them (a stride of 0 or 1 always is). Numbers of the program (1.01, eps, lr) are
 // slots of the double arguments, so that a changed number needs no new kernel.
 //
 // Kernel ABI, on every target:
@@ -68,8 +68,8 @@ struct Access {
 
 // Semantics are ATen's for the type of the expression: integers wrap, floats follow IEEE, and
 // min/max/clamp pass NaN on. Arithmetic on kBFloat16 and kHalf does not exist: an expression of
-// these types is a kLoad or a kCast, and its value is exactly representable in them; everything else
-// on such data is done in kFloat between casts.
+// these types is a kLoad or a kCast, and its value is exactly representable in them; everything
+// else on such data is done in kFloat between casts.
 enum class Op : uint8_t {
   // Leaves.
   kLoad,     // buffer, access
@@ -176,8 +176,8 @@ bool is_floating(Type type);
 
 struct Expr {
   Op op = Op::kInteger;
-  Type type = Type::kFloat;        // of the result
-  std::vector<ExprId> arguments;   // all smaller than this expression's own id
+  Type type = Type::kFloat;       // of the result
+  std::vector<ExprId> arguments;  // all smaller than this expression's own id
   // kLoad:
   uint32_t buffer = 0;
   Access access;
@@ -200,10 +200,12 @@ struct Store {
 
 struct Buffer {
   Type type = Type::kFloat;
-  std::string name;      // what the printed source calls it: "in0", "weight", "mul_3"
+  std::string name;  // what the printed source calls it: "in0", "weight", "mul_3"
   bool written = false;
-  // No other buffer of the kernel overlaps it, or only so that each element is read before it is
-  // written, in the same unit and lane: loads may be reordered over stores to other buffers.
+  // No other buffer of the kernel overlaps it, so that loads may be reordered over stores to other
+  // buffers. A buffer that is updated in place is one Buffer, loaded and stored. Overlap, by
+  // another buffer or by loads of the same one, is only allowed where each element is read before
+  // it is written, in the same unit and lane: a kernel loads before it stores, element by element.
   bool exclusive = true;
 };
 
@@ -217,9 +219,12 @@ struct Kernel {
   std::vector<Size> reduced;  // extents, outermost first
   Axis axis = Axis::kKept;
   Size block = Size::constant(0);  // elements; for Axis::kKept with at least one kept dimension
-  // Where not 0: the last kept dimension counts chunks of one long reduction; chunk i covers
+  // Where not 0: the last kept dimension that the lanes do not run along (the last one, or for
+  // Axis::kKept the last but one) counts chunks of one long reduction; chunk i covers
   // [i * extent, min((i + 1) * extent, reduced_total)) of the last (and only) reduced dimension,
-  // whose extent is the length of a chunk.
+  // whose extent is the length of a chunk. The index of the reduced dimension is that of the whole:
+  // accesses have no stride for the chunk where they have one for the reduced dimension, and kIndex
+  // and kReduceArgMax count from the start of the first chunk.
   Size reduced_total = Size::constant(0);
   std::vector<Expr> exprs;
   std::vector<Store> stores;
@@ -234,8 +239,9 @@ struct Kernel {
 // Readable text, one line a loop, expression or store; the form that tests compare.
 std::string to_string(const Kernel& kernel);
 
-// Raises std::invalid_argument that names the kernel and what is wrong: ids out of order, types that
-// do not fit, an expression that varies along a reduced dimension stored without its stride, ...
+// Raises std::invalid_argument that names the kernel and what is wrong: ids out of order, types
+// that do not fit, an expression that varies along a reduced dimension stored without its stride,
+// ...
 void verify(const Kernel& kernel);
 
 }  // namespace torch_lazy::codegen

@@ -1,0 +1,34 @@
+// What follows from a kernel's loop IR alone, whatever the target.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "codegen/loop_ir.h"
+
+namespace torch_lazy::codegen {
+
+// A set of loop dimensions, bit i for dimension i: kept, then reduced, as in Access::strides.
+using Dimensions = uint64_t;
+
+constexpr size_t kMaxDimensions = 32;
+
+Dimensions dimension_bit(size_t dimension);
+Dimensions reduced_dimensions(const Kernel& kernel);
+
+// The expressions that `expr` reads: arguments, predicate, indirect indices of its access.
+std::vector<ExprId> operands_of(const Expr& expr);
+std::vector<ExprId> operands_of(const Store& store);
+
+// Along which dimensions an address changes, given the same of all expressions before it.
+Dimensions varying_dimensions(const Access& access, const std::vector<Dimensions>& of_exprs);
+
+// Along which dimensions each expression may change. A reduction never varies along the reduced
+// ones.
+std::vector<Dimensions> varying_dimensions(const Kernel& kernel);
+
+// How many reductions must be complete, one after the other, before each expression can be
+// evaluated: the number of the pass over the reduced dimensions in which it can be at the earliest.
+std::vector<int> reduction_levels(const Kernel& kernel);
+
+}  // namespace torch_lazy::codegen

@@ -1,0 +1,260 @@
+// verify(): what the printer and its targets take for granted about a kernel.
+
+#include <cctype>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "codegen/loop_analysis.h"
+#include "codegen/loop_ir.h"
+
+namespace torch_lazy::codegen {
+namespace {
+
+bool is_identifier(const std::string& name) {
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) return false;
+  for (char c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
+  }
+  return true;
+}
+
+bool is_comparison(Op op) {
+  return op >= Op::kEqual && op <= Op::kGreaterEqual;
+}
+bool is_logical(Op op) {
+  return op >= Op::kAnd && op <= Op::kNot;
+}
+bool is_shift(Op op) {
+  return op == Op::kShiftLeft || op == Op::kShiftRight;
+}
+bool is_arg_reduction(Op op) {
+  return op == Op::kReduceArgMax || op == Op::kReduceArgMin;
+}
+bool is_integer(Type type) {
+  return !is_floating(type) && type != Type::kBool;
+}
+
+// kBFloat16 and kHalf are stored, never computed with.
+bool is_storage_only(Type type) {
+  return type == Type::kBFloat16 || type == Type::kHalf;
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const Kernel& kernel) : kernel_(kernel) {}
+
+  void run() {
+    check_frame();
+    for (size_t i = 0; i < kernel_.exprs.size(); ++i) check_expr(static_cast<ExprId>(i));
+    varying_ = varying_dimensions(kernel_);
+    for (size_t i = 0; i < kernel_.stores.size(); ++i) check_store(i);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw std::invalid_argument("loop IR of kernel '" + kernel_.name + "': " + where_ + " " + what);
+  }
+  void require(bool condition, const std::string& what) const {
+    if (!condition) fail(what);
+  }
+
+  void check_frame() {
+    where_ = "the kernel";
+    require(is_identifier(kernel_.name), "has a name that is no C identifier");
+    require(kernel_.kept.size() + kernel_.reduced.size() <= kMaxDimensions,
+            "has more than " + std::to_string(kMaxDimensions) + " dimensions");
+    require(!kernel_.stores.empty(), "stores nothing");
+    for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
+      const std::string& name = kernel_.buffers[i].name;
+      require(is_identifier(name), "has buffer '" + name + "', whose name is no C identifier");
+      for (size_t j = 0; j < i; ++j) {
+        require(kernel_.buffers[j].name != name, "has two buffers named '" + name + "'");
+      }
+    }
+    for (Size extent : kernel_.kept) check_extent(extent);
+    for (Size extent : kernel_.reduced) check_extent(extent);
+    check_extent(kernel_.block);
+    check_extent(kernel_.reduced_total);
+    if (kernel_.axis == Axis::kReduced) {
+      require(!kernel_.reduced.empty(), "has lanes along reduced dimensions but none of these");
+    } else if (!kernel_.kept.empty()) {
+      require(!kernel_.block.is(0), "has lanes along a kept dimension but no block");
+    }
+    if (!kernel_.reduced_total.is(0)) {
+      const size_t lanes = kernel_.axis == Axis::kKept ? 1 : 0;
+      require(kernel_.reduced.size() == 1, "is chunked but has not one reduced dimension");
+      require(kernel_.kept.size() > lanes, "is chunked but has no kept dimension for the chunks");
+    }
+  }
+
+  void check_size(Size size) const {
+    if (!size.slot) return;
+    require(size.value >= 0 && size.value < kernel_.size_slots,
+            "uses size slot " + std::to_string(size.value) + " of " +
+                std::to_string(kernel_.size_slots));
+  }
+  void check_extent(Size size) const {
+    check_size(size);
+    require(size.slot || size.value >= 0, "has a negative extent " + std::to_string(size.value));
+  }
+
+  void check_operand(ExprId operand, ExprId limit) const {
+    require(operand >= 0 && operand < limit,
+            "reads %" + std::to_string(operand) + ", which does not come before it");
+  }
+
+  Type type_of(ExprId id) const { return kernel_.exprs[id].type; }
+
+  void require_type(ExprId operand, Type type) const {
+    require(type_of(operand) == type, "needs %" + std::to_string(operand) + " of type " +
+                                          name_of(type) + ", which is " +
+                                          name_of(type_of(operand)));
+  }
+
+  void check_access(uint32_t buffer, const Access& access) const {
+    require(buffer < kernel_.buffers.size(), "names buffer " + std::to_string(buffer) + " of " +
+                                                 std::to_string(kernel_.buffers.size()));
+    check_size(access.offset);
+    for (Size stride : access.strides) {
+      check_size(stride);
+      require(stride.slot || stride.value >= 0, "has a negative stride");
+    }
+    for (const auto& indirect : access.indirect) {
+      check_size(indirect.stride);
+      require_type(indirect.index, Type::kInt64);
+    }
+  }
+
+  void check_expr(ExprId id) {
+    const Expr& expr = kernel_.exprs[id];
+    where_ = "%" + std::to_string(id) + " (" + name_of(expr.op) + ")";
+    require(static_cast<int>(expr.arguments.size()) == argument_count(expr.op),
+            "has " + std::to_string(expr.arguments.size()) + " arguments, not " +
+                std::to_string(argument_count(expr.op)));
+    for (ExprId operand : operands_of(expr)) check_operand(operand, id);
+    if (expr.predicate != kNoPredicate) {
+      require(expr.op == Op::kLoad, "has a predicate but is no load");
+      require_type(expr.predicate, Type::kBool);
+    }
+    if (is_storage_only(expr.type)) {
+      require(expr.op == Op::kLoad || expr.op == Op::kCast || expr.op == Op::kBitcast,
+              std::string("computes in ") + name_of(expr.type) + "; cast to float first");
+    }
+    if (is_reduction(expr.op)) {
+      require(!kernel_.reduced.empty(), "is a reduction in a kernel without reduced dimensions");
+    }
+    check_types(expr);
+  }
+
+  void check_types(const Expr& expr) const {
+    const std::string type = name_of(expr.type);
+    switch (expr.op) {
+      case Op::kLoad:
+        check_access(expr.buffer, expr.access);
+        require(expr.access.strides.size() == kernel_.kept.size() + kernel_.reduced.size(),
+                "has " + std::to_string(expr.access.strides.size()) +
+                    " strides, not one for every dimension");
+        require(kernel_.buffers[expr.buffer].type == expr.type,
+                "loads " + type + " from a buffer of another type");
+        return;
+      case Op::kNumber:
+        require(expr.value.slot && expr.value.value >= 0 && expr.value.value < kernel_.number_slots,
+                "names no number slot of the " + std::to_string(kernel_.number_slots));
+        return;
+      case Op::kInteger:
+        check_size(expr.value);
+        return;
+      case Op::kIndex:
+        require(expr.type == Type::kInt64, "is of type " + type + ", not int64");
+        require(expr.dimension < kernel_.kept.size() + kernel_.reduced.size(),
+                "names dimension " + std::to_string(expr.dimension) + ", which does not exist");
+        return;
+      case Op::kCast:
+        return;
+      case Op::kBitcast:
+        require(bytes_of(type_of(expr.arguments[0])) == bytes_of(expr.type),
+                "changes the number of bytes");
+        return;
+      case Op::kSelect:
+        require_type(expr.arguments[0], Type::kBool);
+        require_type(expr.arguments[1], expr.type);
+        require_type(expr.arguments[2], expr.type);
+        return;
+      case Op::kIsNan:
+      case Op::kIsInf:
+        require(expr.type == Type::kBool, "is of type " + type + ", not bool");
+        require_computes(type_of(expr.arguments[0]));
+        return;
+      default:
+        check_arithmetic(expr);
+    }
+  }
+
+  void require_computes(Type type) const {
+    require(!is_storage_only(type),
+            std::string("computes with ") + name_of(type) + "; cast to float first");
+  }
+
+  void check_arithmetic(const Expr& expr) const {
+    const std::string type = name_of(expr.type);
+    const Type operand_type = type_of(expr.arguments[0]);
+    require_computes(operand_type);
+    for (ExprId argument : expr.arguments) require_type(argument, operand_type);
+    if (is_comparison(expr.op)) {
+      require(expr.type == Type::kBool, "is of type " + type + ", not bool");
+      return;
+    }
+    if (is_arg_reduction(expr.op)) {
+      require(expr.type == Type::kInt64, "is of type " + type + ", not int64");
+      return;
+    }
+    require(operand_type == expr.type,
+            "is of type " + type + " but its arguments are " + name_of(operand_type));
+    if (is_logical(expr.op)) {
+      require(!is_floating(expr.type), "is of a floating type");
+    } else if (is_shift(expr.op)) {
+      require(is_integer(expr.type), "is of no integer type");
+    } else if (expr.op == Op::kReduceAnd || expr.op == Op::kReduceOr) {
+      require(expr.type == Type::kBool, "is of type " + type + ", not bool");
+    } else if (expr.op >= Op::kFma && expr.op <= Op::kCopySign) {
+      require(is_floating(expr.type), "is of type " + type + ", not float or double");
+    } else if (expr.type == Type::kBool) {
+      fail("does arithmetic on bool; cast to an integer, or use and/or/xor/not");
+    }
+  }
+
+  void check_store(size_t number) {
+    const Store& store = kernel_.stores[number];
+    where_ = "store " + std::to_string(number);
+    for (ExprId operand : operands_of(store)) {
+      check_operand(operand, static_cast<ExprId>(kernel_.exprs.size()));
+    }
+    check_access(store.buffer, store.access);
+    where_ += " to '" + kernel_.buffers[store.buffer].name + "'";
+    require(kernel_.buffers[store.buffer].written, "is to a buffer not marked as written");
+    require_type(store.expr, kernel_.buffers[store.buffer].type);
+    const size_t kept = kernel_.kept.size();
+    const bool reaches_reduced = store.access.strides.size() == kept + kernel_.reduced.size();
+    require(reaches_reduced || store.access.strides.size() == kept,
+            "has " + std::to_string(store.access.strides.size()) +
+                " strides, neither one for every dimension nor one for every kept dimension");
+    if (store.predicate != kNoPredicate) require_type(store.predicate, Type::kBool);
+    Dimensions varies = 0;
+    for (ExprId operand : operands_of(store)) varies |= varying_[operand];
+    require(reaches_reduced || (varies & reduced_dimensions(kernel_)) == 0,
+            "stores a value that varies along a reduced dimension but has no strides for these");
+  }
+
+  const Kernel& kernel_;
+  std::string where_;
+  std::vector<Dimensions> varying_;
+};
+
+}  // namespace
+
+void verify(const Kernel& kernel) {
+  Verifier(kernel).run();
+}
+
+}  // namespace torch_lazy::codegen
