@@ -70,7 +70,7 @@ class CMakeBuild(build_ext):
         built = ROOT / "python" / "torch_lazy" / target.name
         if target != built:
             target.parent.mkdir(parents=True, exist_ok=True)
-            for name in (built.name, "_build_info.py"):
+            for name in (built.name, "libtorch_lazy_compiler.so", "_build_info.py"):
                 shutil.copy2(built.parent / name, target.parent / name)
 
 

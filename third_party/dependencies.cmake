@@ -22,6 +22,54 @@ target_include_directories(
 # Both as headers only: the module then needs no library that a user's machine may lack.
 target_compile_definitions(torch_lazy_dependencies INTERFACE FMT_HEADER_ONLY=1 XXH_INLINE_ALL=1)
 
+# Clang and LLVM, linked statically into the embedded compiler. Not through their own CMake packages:
+# Debian's also demand the programs and shared libraries that nothing here uses.
+set(torch_lazy_llvm_packages "llvm-19-dev libclang-19-dev libpolly-19-dev zlib1g-dev libzstd-dev")
+find_program(LLVM_CONFIG NAMES llvm-config-19 llvm-config HINTS /usr/lib/llvm-19/bin)
+set(llvm_version "not there")
+if(LLVM_CONFIG)
+  execute_process(COMMAND "${LLVM_CONFIG}" --version OUTPUT_VARIABLE llvm_version
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+endif()
+if(NOT llvm_version MATCHES "^19\\.")
+  message(FATAL_ERROR "The embedded compiler needs LLVM 19; llvm-config is ${llvm_version} "
+                      "(${LLVM_CONFIG}). On Debian: apt-get install ${torch_lazy_llvm_packages}. "
+                      "Elsewhere set LLVM_CONFIG to the path of that version's llvm-config.")
+endif()
+set(torch_lazy_llvm_components
+    orcjit native passes coverage lto irreader option frontendoffloading frontenddriver frontendhlsl
+    frontendopenmp windowsdriver)
+execute_process(
+  COMMAND "${LLVM_CONFIG}" --link-static --libfiles ${torch_lazy_llvm_components}
+  OUTPUT_VARIABLE llvm_libraries
+  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+separate_arguments(llvm_libraries)
+execute_process(COMMAND "${LLVM_CONFIG}" --includedir OUTPUT_VARIABLE LLVM_INCLUDE_DIR
+                OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND "${LLVM_CONFIG}" --libdir OUTPUT_VARIABLE LLVM_LIBRARY_DIR
+                OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+set(clang_libraries)
+foreach(name IN ITEMS Frontend CodeGen Driver Serialization Parse Sema APINotes Analysis Edit
+                      ASTMatchers Support AST Lex Basic)
+  list(APPEND clang_libraries "${LLVM_LIBRARY_DIR}/libclang${name}.a")
+endforeach()
+find_library(ZSTD_STATIC_LIBRARY libzstd.a)
+find_library(ZLIB_STATIC_LIBRARY libz.a)
+foreach(file IN LISTS clang_libraries llvm_libraries ITEMS "${ZSTD_STATIC_LIBRARY}"
+                                                           "${ZLIB_STATIC_LIBRARY}")
+  if(NOT EXISTS "${file}")
+    message(FATAL_ERROR "A static library of the embedded compiler is missing (${file}). On Debian: "
+                        "apt-get install ${torch_lazy_llvm_packages}.")
+  endif()
+endforeach()
+add_library(torch_lazy_compiler_dependencies INTERFACE)
+target_include_directories(torch_lazy_compiler_dependencies SYSTEM INTERFACE "${LLVM_INCLUDE_DIR}")
+# In a group: Clang's and LLVM's libraries refer to one another both ways.
+target_link_libraries(
+  torch_lazy_compiler_dependencies
+  INTERFACE -Wl,--start-group ${clang_libraries} ${llvm_libraries} -Wl,--end-group
+            "${ZSTD_STATIC_LIBRARY}" "${ZLIB_STATIC_LIBRARY}" ${CMAKE_DL_LIBS})
+
 if(TORCH_LAZY_BUILD_TESTS)
   find_package(GTest REQUIRED)
   # The test executable is its own process, so it brings the Python that libtorch_python expects.

@@ -71,9 +71,9 @@ struct CompileOptions {
 struct RunArguments {
   // One per graph input, in order, with the sizes, strides and dtype of the input's type. Inputs
   // may share storage. Writes to them must be visible in their storage when run() has finished.
+  // Numbers that were promoted from constants to arguments are the last ones: 0-dim doubles on the
+  // CPU.
   c10::ArrayRef<at::Tensor> inputs;
-  // Numbers that were promoted from constants to arguments, in graph order.
-  c10::ArrayRef<double> scalars;
   c10::ArrayRef<int64_t> sizes;
   // Indices of inputs whose storage nobody else can reach: its memory may be reused.
   c10::ArrayRef<uint32_t> donated;
@@ -90,6 +90,9 @@ struct RunResult {
   // Undefined where a failure came first.
   std::vector<at::Tensor> outputs;
   std::optional<RunFailure> failure;
+  // With a failure: nothing was written to any input, so that the caller may run the operations one
+  // by one instead, which fails exactly where eager does.
+  bool unchanged = false;
 };
 
 class Executable {

@@ -13,6 +13,12 @@ Dimensions reduced_dimensions(const Kernel& kernel) {
   return (dimension_bit(kernel.reduced.size()) - 1) << kept;
 }
 
+size_t lane_dimension(const Kernel& kernel) {
+  const size_t kept = kernel.kept.size();
+  if (kernel.axis == Axis::kReduced) return kept + kernel.reduced.size() - 1;
+  return kept == 0 ? kNoDimension : kept - 1;
+}
+
 std::vector<ExprId> operands_of(const Expr& expr) {
   std::vector<ExprId> operands = expr.arguments;
   for (const auto& indirect : expr.access.indirect) operands.push_back(indirect.index);

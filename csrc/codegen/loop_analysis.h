@@ -12,9 +12,13 @@ namespace torch_lazy::codegen {
 using Dimensions = uint64_t;
 
 constexpr size_t kMaxDimensions = 32;
+constexpr size_t kNoDimension = ~size_t{0};
 
 Dimensions dimension_bit(size_t dimension);
 Dimensions reduced_dimensions(const Kernel& kernel);
+
+// Along which the vector lanes run; kNoDimension where there is none.
+size_t lane_dimension(const Kernel& kernel);
 
 // The expressions that `expr` reads: arguments, predicate, indirect indices of its access.
 std::vector<ExprId> operands_of(const Expr& expr);

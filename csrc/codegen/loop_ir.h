@@ -11,8 +11,8 @@
 //   void name(void* const* pointers, const int64_t* sizes, const double* numbers,
 //             int64_t begin, int64_t end)
 //
-// `pointers` are the buffers in order, then the scratch of the calling thread where
-// Kernel::scratch_values > 0. [begin, end) counts *units*, all of which are independent:
+// `pointers` are the buffers in order, then the scratch of the calling thread where the printed
+// kernel wants some (printer.h). [begin, end) counts *units*, all of which are independent:
 //  - Axis::kReduced: a unit is one point of the kept dimensions, flattened (the last fastest); the
 //    vector lanes run along the last reduced dimension.
 //  - Axis::kKept: the lanes run along the last kept dimension, which is cut into blocks of `block`
@@ -230,10 +230,6 @@ struct Kernel {
   std::vector<Store> stores;
   uint32_t size_slots = 0;
   uint32_t number_slots = 0;
-  // 4-byte (8 for kDouble and kInt64: two) values of scratch per element of the last reduced
-  // dimension that the printer may use to keep expressions from one pass to the next. Set by the
-  // printer's plan, see printer.h.
-  uint32_t scratch_values = 0;
 };
 
 // Readable text, one line a loop, expression or store; the form that tests compare.

@@ -220,7 +220,10 @@ class Verifier {
     } else if (expr.op >= Op::kFma && expr.op <= Op::kCopySign) {
       require(is_floating(expr.type), "is of type " + type + ", not float or double");
     } else if (expr.type == Type::kBool) {
-      fail("does arithmetic on bool; cast to an integer, or use and/or/xor/not");
+      // As ATen's: + and max are "or", * and min are "and".
+      require(expr.op == Op::kAdd || expr.op == Op::kMul || expr.op == Op::kMin ||
+                  expr.op == Op::kMax || expr.op == Op::kAbs || expr.op == Op::kSign,
+              "does arithmetic on bool; cast to an integer, or use and/or/xor/not");
     }
   }
 

@@ -60,6 +60,7 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
                                                non_blocking, memory_format);
   const at::Tensor& inner = synchronized_inner(self);
   const StepThreadState state;
+  const AllocateForLazy allocate(false);  // the result is no lazy tensor
   return at::_ops::_to_copy::redispatch(inner_keys(), inner, dtype, layout, device, pin_memory,
                                         non_blocking, memory_format);
 }

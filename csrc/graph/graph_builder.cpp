@@ -122,6 +122,12 @@ std::optional<at::Scalar> constant_number(const Value* value) {
   return constant->toTensor().item();
 }
 
+bool is_wrapped_number(const Value* value) {
+  const auto constant = constant_value(value);
+  return constant && constant->isTensor() && constant->toTensor().defined() &&
+         constant->toTensor().unsafeGetTensorImpl()->is_wrapped_number();
+}
+
 GraphBuilder::GraphBuilder(Graph& graph, c10::IntArrayRef input_offsets)
     : graph_(graph), input_offsets_(input_offsets) {}
 
@@ -166,14 +172,14 @@ Value* GraphBuilder::integer(int64_t value) {
 
 namespace {
 
-std::string bytes_of(const void* data, size_t count) {
+std::string raw_bytes(const void* data, size_t count) {
   return {static_cast<const char*>(data), count};
 }
 
 }  // namespace
 
 Value* GraphBuilder::real(double value) {
-  return constant("f" + bytes_of(&value, sizeof value), value);
+  return constant("f" + raw_bytes(&value, sizeof value), value);
 }
 
 Value* GraphBuilder::string(const std::string& value) {
@@ -181,10 +187,14 @@ Value* GraphBuilder::string(const std::string& value) {
 }
 
 Value* GraphBuilder::integers(c10::IntArrayRef values) {
-  return constant("l" + bytes_of(values.data(), values.size() * sizeof(int64_t)), values);
+  return constant("l" + raw_bytes(values.data(), values.size() * sizeof(int64_t)), values);
 }
 
 Value* GraphBuilder::scalar(const at::Scalar& value) {
+  if (value.isComplex()) {
+    const c10::complex<double> number = value.toComplexDouble();
+    return constant("c" + raw_bytes(&number, sizeof number), number);
+  }
   return value.isFloatingPoint() ? real(value.toDouble()) : integer(value.toLong());
 }
 
@@ -192,7 +202,7 @@ Value* GraphBuilder::number(const at::Scalar& value, c10::ScalarType dtype) {
   // By the tensor's bytes, so that two numbers that round to one are one constant.
   const at::Tensor tensor = at::scalar_tensor(value, at::TensorOptions(value.type())).to(dtype);
   return constant(
-      "t" + std::to_string(int(dtype)) + ":" + bytes_of(tensor.const_data_ptr(), tensor.nbytes()),
+      "t" + std::to_string(int(dtype)) + ":" + raw_bytes(tensor.const_data_ptr(), tensor.nbytes()),
       tensor);
 }
 

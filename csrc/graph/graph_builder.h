@@ -50,6 +50,8 @@ std::vector<int64_t> pointwise_strides(c10::IntArrayRef sizes,
 std::optional<c10::IValue> constant_value(const torch::jit::Value* value);
 // The number in a constant that is a number or a tensor without dimensions; nullopt for others.
 std::optional<at::Scalar> constant_number(const torch::jit::Value* value);
+// A tensor constant that stands for a Python number: it yields to other operands' dtypes.
+bool is_wrapped_number(const torch::jit::Value* value);
 
 // Constants are made once each, at the head of the graph. Not for graphs with blocks.
 class GraphBuilder {

@@ -6,6 +6,7 @@
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
+#include <map>
 #include <string>
 #include <unordered_map>
 
@@ -49,10 +50,11 @@ std::string short_name(const Node* node) {
 
 class Builder {
  public:
-  Builder(const Tape& tape, c10::Device device)
+  Builder(const Tape& tape, const Promotion& promotion, c10::Device device)
       : tape_(tape), device_(device), graph_(std::make_shared<torch::jit::Graph>()) {
     slots_.resize(tape.values);
     storages_.resize(tape.storages);
+    add_numbers(promotion);
   }
 
   WindowGraph build(const std::vector<bool>& live_storages) {
@@ -75,6 +77,12 @@ class Builder {
   struct Storage {
     bool input = false;
     std::optional<uint32_t> root;  // value slot
+  };
+  // A promoted number and the forms of it that operations take.
+  struct Number {
+    Value* input;
+    Value* scalar = nullptr;
+    std::map<c10::ScalarType, Value*> tensors;
   };
   struct Argument {
     uint32_t slot;
@@ -119,9 +127,30 @@ class Builder {
 
   // ---- Arguments ----
 
+  void add_numbers(const Promotion& promotion) {
+    for (const PromotedNumber& promoted : promotion) {
+      if (promoted.first != promoted.word) {
+        number_at_[promoted.word] = number_at_.at(promoted.first);
+        continue;
+      }
+      const size_t index = numbers_.size();
+      Value* value = graph_->addInput("number" + std::to_string(index));
+      value->setType(scalar_type(c10::kDouble));
+      numbers_.push_back({value});
+      number_at_[promoted.word] = index;
+      window_.numbers.push_back(promoted.word);
+    }
+  }
+
+  static c10::TensorTypePtr scalar_type(c10::ScalarType dtype) {
+    return tensor_type(InputMetadata{.dtype = dtype}, c10::kCPU);
+  }
+
+  // Before the numbers, which were there first.
   void add_inputs(const std::vector<InputMetadata>& inputs) {
     for (const InputMetadata& input : inputs) {
-      Value* value = graph_->addInput("in" + std::to_string(window_.inputs.size()));
+      const size_t index = window_.inputs.size();
+      Value* value = graph_->insertInput(index, "in" + std::to_string(index));
       value->setType(tensor_type(input, input.cpu ? c10::Device(c10::kCPU) : device_));
       slot(input.value) = {value, 0};
       if (!input.cpu) at_slot(storages_, input.storage).input = true;
@@ -156,7 +185,54 @@ class Builder {
     return insert(graph_->createAutogradZero())->output()->setType(c10::TensorType::get());
   }
 
+  Number* promoted(const Operand& operand) {
+    if (operand.number_word == 0 || numbers_.empty()) return nullptr;
+    const auto found = number_at_.find(uint32_t(words_begin_ + operand.number_word));
+    return found == number_at_.end() ? nullptr : &numbers_[found->second];
+  }
+
+  Value* promoted_argument(Number& number, const c10::TypePtr& formal) {
+    if (!is_tensor(formal)) {
+      if (!number.scalar) {
+        number.scalar = insert("aten::ScalarImplicit", {number.input})->output();
+        number.scalar->setType(c10::NumberType::get());
+      }
+      return number.scalar;
+    }
+    // A wrapped number gives way to the dtypes of tensors, and this must too.
+    const c10::ScalarType dtype = result_dtype();
+    Value*& tensor = number.tensors[dtype];
+    if (!tensor) {
+      Value* none = constant({});
+      Value* type = constant(int64_t(dtype));
+      Value* non_blocking = constant(false);
+      Node* node =
+          insert("aten::_to_copy", {number.input, type, none, none, none, non_blocking, none});
+      tensor = node->output()->setType(scalar_type(dtype));
+      tensor->setDebugName(number.input->debugName() + "_" + c10::toString(dtype));
+    }
+    return tensor;
+  }
+
+  // Of the one tensor that the operation returns.
+  c10::ScalarType result_dtype() {
+    TORCH_INTERNAL_ASSERT(outputs_.size() == 1, "'", name(), "' returns no single tensor");
+    if (outputs_[0].kind != Kind::kArgument) return outputs_[0].dtype;
+    TORCH_INTERNAL_ASSERT(outputs_[0].source < arguments_.size());
+    const Value* same = slot(arguments_[outputs_[0].source].slot).value;
+    return *same->type()->expectRef<c10::TensorType>().scalarType();
+  }
+
+  // A list of Scalars of which at least one is promoted.
+  Value* scalar_list(const Operand& operand) {
+    std::vector<Value*> elements;
+    for (const Operand& item : operand.elements)
+      elements.push_back(argument(item, c10::NumberType::get()));
+    return insert(graph_->createList(c10::NumberType::get(), elements))->output();
+  }
+
   Value* argument(const Operand& operand, const c10::TypePtr& formal) {
+    if (Number* number = promoted(operand)) return promoted_argument(*number, formal);
     switch (operand.kind) {
       case Operand::Kind::kValue:
         return tensor(operand);
@@ -170,9 +246,12 @@ class Builder {
         Node* list = insert(graph_->createList(element, elements));
         return list->output();
       }
+      case Operand::Kind::kScalarList:
       case Operand::Kind::kConstant:
         break;
     }
+    for (const Operand& item : operand.elements)
+      if (promoted(item)) return scalar_list(operand);
     if (operand.constant.isNone() && formal->kind() == c10::TypeKind::TensorType)
       return undefined_tensor();
     const c10::IValue value = argument_constant(operand.constant, formal, device_);
@@ -191,6 +270,7 @@ class Builder {
 
   void add_operation(size_t index) {
     operation_ = uint32_t(index);
+    words_begin_ = tape_.words_begin(index);
     const Tape::Entry& entry = tape_.entry(index);
     const c10::FunctionSchema& schema = entry.op->handle.schema();
     range_ = range_of(entry.location);
@@ -291,8 +371,12 @@ class Builder {
   std::vector<Storage> storages_;  // by storage slot
   std::unordered_map<LocationId, SourceRange> ranges_;
 
+  std::vector<Number> numbers_;
+  std::unordered_map<uint32_t, size_t> number_at_;  // by word on the tape: index in numbers_
+
   // Of the operation being added.
   uint32_t operation_ = 0;
+  size_t words_begin_ = 0;
   std::optional<SourceRange> range_;
   std::vector<OutputMetadata> outputs_;
   std::vector<Argument> arguments_;  // its tensor values, flattened
@@ -301,8 +385,8 @@ class Builder {
 }  // namespace
 
 WindowGraph graph_from_tape(const Tape& tape, const std::vector<bool>& live_storages,
-                            c10::Device device) {
-  return Builder(tape, device).build(live_storages);
+                            const Promotion& promotion, c10::Device device) {
+  return Builder(tape, promotion, device).build(live_storages);
 }
 
 }  // namespace torch_lazy

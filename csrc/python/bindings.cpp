@@ -1,16 +1,20 @@
 // The extension module torch_lazy._C: the C++ core as Python sees it, nothing else.
+#include <fmt/ranges.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/version.h>
 
+#include "backend/cpu/cpu_backend.h"
 #include "backend/interpreter/interpreter.h"
+#include "backend/registry.h"
 #include "device/exchange.h"
 #include "device/register.h"
 #include "ir/draw.h"
 #include "ir/graph_hash.h"
 #include "ir/print.h"
+#include "python/memory_bindings.h"
 #include "runtime/compile_queue.h"
 #include "runtime/compiled_trace.h"
 #include "runtime/config.h"
@@ -37,6 +41,7 @@ py::dict metrics_dict() {
   result["compiles"] = all.compiles.load();
   result["run_ns"] = all.run_ns.load();
   result["windows_run"] = all.windows_run.load();
+  result["promoted"] = all.promoted.load();
   result["windows"] = all.windows();
   result["cuts"] = all.cuts();
   result["syncs"] = all.syncs();
@@ -107,6 +112,14 @@ void bind_config(py::module_& module) {
   TORCH_LAZY_SETTING(window_operations);
   TORCH_LAZY_SETTING(window_bytes);
 #undef TORCH_LAZY_SETTING
+  module.def("get_backend", &backend_name);
+  module.def("set_backend", [](const std::string& name) {
+    const std::vector<std::string> known = registered_backends();
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw py::value_error(
+          fmt::format("there is no backend '{}'; there are: {}", name, fmt::join(known, ", ")));
+    set_backend_name(name);
+  });
 }
 
 }  // namespace
@@ -116,6 +129,7 @@ PYBIND11_MODULE(_C, module) {
   module.def("register_device", [] {
     set_warning_sink(&warn_in_python);
     register_interpreter_backend();
+    register_cpu_backend();
     register_device();
   });
   module.def("set_library_prefixes", &set_library_prefixes);
@@ -128,6 +142,7 @@ PYBIND11_MODULE(_C, module) {
   module.def("export_inner", &export_inner, ReleaseGil());
   module.def("import_inner", &import_inner, ReleaseGil());
   bind_config(module);
+  bind_memory(module);
 }
 
 }  // namespace torch_lazy

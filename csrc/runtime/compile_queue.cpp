@@ -10,7 +10,6 @@
 #include <mutex>
 #include <thread>
 
-#include "backend/registry.h"
 #include "runtime/compiled_trace.h"
 
 namespace torch_lazy {
@@ -61,7 +60,7 @@ void work() {
     jobs.jobs.pop_front();
     jobs.compiling = true;
     lock.unlock();
-    trace->compile(backend_by_name("interpreter"));
+    trace->compile();
     trace.reset();
     lock.lock();
     jobs.compiling = false;

@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "backend/registry.h"
 #include "ir/graph_hash.h"
 #include "ir/print.h"
 #include "runtime/compile_queue.h"
@@ -51,7 +52,34 @@ std::vector<GraphInput> graph_inputs(const WindowGraph& graph) {
   std::vector<GraphInput> inputs;
   for (const InputMetadata& input : graph.inputs)
     inputs.push_back({input.storage, input.storage_bytes, input.offset, input.cpu});
+  // Each with a storage of its own, by a number that no other input has.
+  for (size_t i = 0; i < graph.numbers.size(); ++i)
+    inputs.push_back({uint32_t(UINT32_MAX - i), int64_t(sizeof(double)), 0, true});
   return inputs;
+}
+
+// Runs what the chosen backend declines: node by node, through ATen.
+constexpr const char* kReferenceBackend = "interpreter";
+
+std::string first_line(const std::exception& error) {
+  const std::string what = error.what();
+  return what.substr(0, what.find('\n'));
+}
+
+std::shared_ptr<Executable> compile_or_decline(const std::shared_ptr<torch::jit::Graph>& graph,
+                                               const CompileOptions& options) {
+  const std::string name = backend_name();
+  try {
+    return backend_by_name(name).compile(graph, options)->get();
+  } catch (const std::exception& error) {
+    if (name == kReferenceBackend) throw;
+    if (metrics().count_fallback("window not compiled") == 1 && config().warn_fallbacks)
+      warn("backend '" + name +
+           "' does not compile a window, which runs node by node instead: " + first_line(error));
+    else if (config().debug >= kDebugGraphs)
+      debug_print("not compiled: " + first_line(error));
+    return backend_by_name(kReferenceBackend).compile(graph, options)->get();
+  }
 }
 
 // Executables by structure of their graph and aliases of its inputs: traces that differ in source
@@ -61,8 +89,9 @@ struct Runnable {
   std::shared_ptr<std::mutex> running;
 };
 
-Runnable executable_for(const WindowGraph& window, Backend& backend) {
+Runnable executable_for(const WindowGraph& window) {
   struct Compiled {
+    std::string backend;
     std::shared_ptr<torch::jit::Graph> graph;
     std::vector<GraphInput> inputs;
     Runnable runnable;
@@ -73,24 +102,35 @@ Runnable executable_for(const WindowGraph& window, Backend& backend) {
   options.verify = config().verify;
   static auto* const executables = new std::unordered_map<uint64_t, std::vector<Compiled>>;
   static uint64_t generation = 0;
+  const std::string backend = backend_name();
   if (const uint64_t now = trace_generation(); now != generation) {
     generation = now;
     executables->clear();
   }
   std::vector<Compiled>& same_hash = (*executables)[hash_graph(*graph).low];
   for (const Compiled& compiled : same_hash)
-    if (compiled.inputs == options.inputs && same_graph(*compiled.graph, *graph))
+    if (compiled.backend == backend && compiled.inputs == options.inputs &&
+        same_graph(*compiled.graph, *graph))
       return compiled.runnable;
-  Runnable made{backend.compile(graph, options)->get(), std::make_shared<std::mutex>()};
+  Runnable made{compile_or_decline(graph, options), std::make_shared<std::mutex>()};
   increment(metrics().compiles);
-  same_hash.push_back({graph, options.inputs, made});
+  same_hash.push_back({backend, graph, options.inputs, made});
   return made;
 }
 
 }  // namespace
 
-CompiledTrace::CompiledTrace(Tape tape, std::vector<bool> live)
-    : tape_(std::move(tape)), live_(std::move(live)) {
+CompiledTrace::CompiledTrace(Tape tape, Promotion promotion, std::vector<bool> live)
+    : tape_(std::move(tape)), promotion_(std::move(promotion)), live_(std::move(live)) {
+  if (!promotion_.empty()) {
+    uint32_t next = 0;
+    for (size_t i = 0; i < tape_.size(); ++i) {
+      promotion_begins_.push_back(next);
+      const size_t end = tape_.words_begin(i) + tape_.words(i).size();
+      while (next < promotion_.size() && promotion_[next].word < end) ++next;
+    }
+    promotion_begins_.push_back(next);
+  }
   outputs_.reserve(tape_.size());
   for (size_t i = 0; i < tape_.size(); ++i) outputs_.push_back(decode_outputs(tape_.outputs(i)));
 }
@@ -112,7 +152,7 @@ std::shared_ptr<const CompiledTrace::Version> CompiledTrace::version_for(
   return nullptr;
 }
 
-void CompiledTrace::compile(Backend& backend) {
+void CompiledTrace::compile() {
   std::vector<bool> live;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -121,9 +161,9 @@ void CompiledTrace::compile(Backend& backend) {
   std::shared_ptr<const Version> made;
   try {
     auto version = std::make_shared<Version>();
-    version->graph = graph_from_tape(tape_, live);
+    version->graph = graph_from_tape(tape_, live, promotion_);
     version->live = std::move(live);
-    const Runnable runnable = executable_for(version->graph, backend);
+    const Runnable runnable = executable_for(version->graph);
     version->executable = runnable.executable;
     version->running = runnable.running;
     if (config().debug >= kDebugGraphs)
@@ -131,10 +171,8 @@ void CompiledTrace::compile(Backend& backend) {
                   print_graph(*version->graph.graph));
     made = std::move(version);
   } catch (const std::exception& error) {
-    const std::string what = error.what();
     if (metrics().count_fallback("compile failed") == 1)
-      warn("backend '" + backend.name() +
-           "' could not compile a window, it stays eager: " + what.substr(0, what.find('\n')));
+      warn("a window could not be compiled, it stays eager: " + first_line(error));
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   failed_ = !made;
@@ -143,13 +181,19 @@ void CompiledTrace::compile(Backend& backend) {
   ++finished_count;
 }
 
-std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const std::vector<bool>& live) {
+std::shared_ptr<CompiledTrace> compiled_trace(const Tape& recorded, const Promotion& promotion,
+                                              const std::vector<bool>& live) {
   std::shared_ptr<CompiledTrace> made;
+  Tape masked;  // left empty without promotion
+  if (!promotion.empty()) masked = recorded.prefix(recorded.size());
+  for (const PromotedNumber& number : promotion) masked.clear_word(number.word);
+  const Tape& tape = promotion.empty() ? recorded : masked;
+  const Tape::Hash hash = tape.hash();
   {
     Cache& all = cache();
     const std::lock_guard<std::mutex> lock(all.mutex);
-    for (const auto& trace : all.traces[tape.hash()])
-      if (trace->tape().same_words(tape)) {
+    for (const auto& trace : all.traces[hash])
+      if (trace->promotion() == promotion && trace->tape().same_words(tape)) {
         // A child of a fork has the traces that were on their way, but not the thread that had
         // them.
         if (!trace->finished() && trace->queue != compile_queue_generation()) {
@@ -163,10 +207,10 @@ std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const std::vecto
       all.operations = 0;
       ++all.generation;
     }
-    made = std::make_shared<CompiledTrace>(tape.prefix(tape.size()), live);
-    made->queue = compile_queue_generation();
     all.operations += tape.size();
-    all.traces[tape.hash()].push_back(made);
+    made = std::make_shared<CompiledTrace>(tape.prefix(tape.size()), promotion, live);
+    made->queue = compile_queue_generation();
+    all.traces[hash].push_back(made);
   }
   enqueue_compile(made);
   return made;

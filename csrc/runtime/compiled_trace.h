@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "ir/graph_from_tape.h"
+#include "trace/promotion.h"
 #include "trace/tape.h"
 
 namespace torch_lazy {
@@ -16,9 +17,17 @@ namespace torch_lazy {
 class CompiledTrace {
  public:
   // `live`: by storage slot, whether it outlived the window when the trace was taped.
-  CompiledTrace(Tape tape, std::vector<bool> live);
+  CompiledTrace(Tape tape, Promotion promotion, std::vector<bool> live);
 
+  // Promoted numbers are 0 on it: the trace has none of its own.
   const Tape& tape() const { return tape_; }
+  const Promotion& promotion() const { return promotion_; }
+  // Of one operation.
+  c10::ArrayRef<PromotedNumber> promoted(size_t operation) const {
+    if (promotion_.empty()) return {};
+    const uint32_t begin = promotion_begins_[operation];
+    return {promotion_.data() + begin, promotion_begins_[operation + 1] - begin};
+  }
   const std::vector<OutputMetadata>& outputs(size_t operation) const { return outputs_[operation]; }
 
   // What a compile made of the trace; immutable.
@@ -41,10 +50,12 @@ class CompiledTrace {
 
   // Called by the compile queue, off the recording thread. Never raises: a compile that fails is
   // counted, said once, and leaves the trace to eager execution.
-  void compile(Backend& backend);
+  void compile();
 
  private:
   const Tape tape_;
+  const Promotion promotion_;
+  std::vector<uint32_t> promotion_begins_;  // by operation, and one past; none without promotion
   std::vector<std::vector<OutputMetadata>> outputs_;  // by operation
   mutable std::mutex mutex_;                          // guards the fields below
   std::vector<bool> live_;
@@ -56,8 +67,10 @@ class CompiledTrace {
   uint64_t queue = 0;  // compile_queue_generation() when it was queued; guarded by the cache's lock
 };
 
-// The compiled trace with these words, made and queued for compiling if there is none yet.
-std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const std::vector<bool>& live);
+// The compiled trace with these words, whatever the promoted numbers, made and queued for compiling
+// if there is none yet.
+std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const Promotion& promotion,
+                                              const std::vector<bool>& live);
 
 // Counts compiles that have ended: where it has not moved, no trace has become ready.
 uint64_t finished_compiles();

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 namespace torch_lazy {
 namespace {
@@ -24,6 +25,17 @@ void read_integer(const char* name, int64_t low, int64_t high, Target& target) {
   target = static_cast<decltype(target.load())>(value);
 }
 
+void read_allocator(AllocatorKind& target) {
+  const char* text = std::getenv("TORCH_LAZY_ALLOCATOR");
+  if (!text || !*text) return;
+  if (std::strcmp(text, "caching") == 0)
+    target = AllocatorKind::kCaching;
+  else if (std::strcmp(text, "system") == 0)
+    target = AllocatorKind::kSystem;
+  else
+    TORCH_WARN("TORCH_LAZY_ALLOCATOR=", text, " is ignored: expected 'caching' or 'system'");
+}
+
 void read_environment(Config& config) {
   std::atomic<int> enabled{1};
   read_integer("TORCH_LAZY", 0, 1, enabled);
@@ -34,9 +46,30 @@ void read_environment(Config& config) {
   read_integer("TORCH_LAZY_DEBUG", 0, 5, config.debug);
   read_integer("TORCH_LAZY_WINDOW_OPERATIONS", 1, int64_t(1) << 31, config.window_operations);
   read_integer("TORCH_LAZY_WINDOW_BYTES", 1, INT64_MAX, config.window_bytes);
+  read_allocator(config.allocator);
+}
+
+std::mutex backend_mutex;  // guards what selected_backend() refers to
+
+std::string& selected_backend() {
+  static std::string& name = *new std::string([] {
+    const char* text = std::getenv("TORCH_LAZY_BACKEND");
+    return std::string(text && *text ? text : "cpu");
+  }());
+  return name;
 }
 
 }  // namespace
+
+std::string backend_name() {
+  const std::lock_guard<std::mutex> lock(backend_mutex);
+  return selected_backend();
+}
+
+void set_backend_name(std::string name) {
+  const std::lock_guard<std::mutex> lock(backend_mutex);
+  selected_backend() = std::move(name);
+}
 
 Config& make_config() {
   auto* const made = new Config;

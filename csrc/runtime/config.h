@@ -3,11 +3,15 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 namespace torch_lazy {
 
 // kAlways, for backends without eager kernels, needs shape functions; it is not accepted yet.
 enum class Defer : uint8_t { kHot, kAlways, kNever };
+
+// Where memory of lazy tensors comes from: kept for reuse, or from PyTorch's CPU allocator.
+enum class AllocatorKind : uint8_t { kCaching, kSystem };
 
 struct Config {
   std::atomic<Defer> defer{Defer::kHot};
@@ -18,6 +22,7 @@ struct Config {
   std::atomic<int64_t> window_operations{16384};
   // Bytes that the open window keeps alive longer than eager would.
   std::atomic<int64_t> window_bytes{int64_t(1) << 30};
+  AllocatorKind allocator = AllocatorKind::kCaching;  // fixed when the library is loaded
 };
 
 // Read from the environment; never destroyed.
@@ -28,5 +33,9 @@ inline Config& config() {
   static Config& instance = make_config();
   return instance;
 }
+
+// The registered backend that compiles windows from now on: "cpu" unless set. Thread-safe.
+std::string backend_name();
+void set_backend_name(std::string name);
 
 }  // namespace torch_lazy

@@ -46,115 +46,119 @@ void report_effects(const std::string& contradiction) {
   if (!contradiction.empty()) warn(contradiction);
 }
 
-// Runs one step after the other on one stack, so that a step allocates nothing for its operands.
-class Runner {
- public:
-  Runner(Values& values, c10::Device device)
-      : values_(values), keys_(c10::computeDispatchKey(std::nullopt, std::nullopt, device)) {
-    stack_.reserve(32);
-  }
-
-  void run(const Step& step) {
-    special_ = false;
-    for (const Operand& operand : step.operands) push(step, operand);
-    // With special keys in play the dispatcher itself must choose: some of them fall through.
-    std::optional<EffectsCheck> check;
-    if (config().check_effects) [[unlikely]]
-      check.emplace(step.op->handle, stack_);
-    if (special_) [[unlikely]]
-      step.op->handle.callBoxed(&stack_);
-    else
-      step.op->handle.redispatchBoxed(keys_, &stack_);
-    if (check) report_effects(check->finish(stack_));
-    take_returns(step);
-    stack_.clear();
-    for (const uint32_t slot : step.released) values_[slot].reset();
-  }
-
- private:
-  void push(const Step& step, const Operand& operand) {
-    switch (operand.kind) {
-      case Operand::Kind::kConstant:
-        stack_.push_back(operand.constant);
-        return;
-      case Operand::Kind::kValue: {
-        const at::Tensor& tensor = values_[operand.value];
-        if (plain(step, operand, tensor)) [[likely]]
-          stack_.emplace_back(tensor);
-        else
-          stack_.emplace_back(special(step, operand, tensor));
-        return;
-      }
-      case Operand::Kind::kTensorList: {
-        c10::List<at::Tensor> list;
-        list.reserve(operand.elements.size());
-        for (const Operand& element : operand.elements) list.push_back(list_element(step, element));
-        stack_.emplace_back(std::move(list));
-        return;
-      }
-      case Operand::Kind::kOptionalTensorList: {
-        c10::List<std::optional<at::Tensor>> list;
-        list.reserve(operand.elements.size());
-        for (const Operand& element : operand.elements) {
-          at::Tensor tensor = list_element(step, element);
-          list.push_back(tensor.defined() ? std::optional(std::move(tensor)) : std::nullopt);
-        }
-        stack_.emplace_back(std::move(list));
-        return;
-      }
-    }
-  }
-
-  at::Tensor list_element(const Step& step, const Operand& element) {
-    if (element.kind == Operand::Kind::kConstant)
-      return element.constant.isTensor() ? element.constant.toTensor() : at::Tensor();
-    const at::Tensor& tensor = values_[element.value];
-    return plain(step, element, tensor) ? tensor : special(step, element, tensor);
-  }
-
-  static bool plain(const Step& step, const Operand& operand, const at::Tensor& tensor) {
-    return (tensor.key_set() & kSpecialKeys).empty() && (operand.flags & ~kPassAsIs) == 0 &&
-           step.rebound.empty();
-  }
-
-  at::Tensor special(const Step& step, const Operand& operand, const at::Tensor& tensor) {
-    at::Tensor passed = tensor;
-    const uint8_t has = uint8_t(tensor.is_conj() ? kConj : 0) | uint8_t(tensor.is_neg() ? kNeg : 0);
-    const bool rebound =
-        std::find(step.rebound.begin(), step.rebound.end(), operand.value) != step.rebound.end();
-    if (rebound || (!(operand.flags & kPassAsIs) && operand.flags != has))
-      passed = pass_with_flags(tensor, operand.flags);
-    special_ |= !(passed.key_set() & kSpecialKeys).empty();
-    return passed;
-  }
-
-  void take_returns(const Step& step) {
-    size_t next = 0;
-    const auto take = [&](at::Tensor tensor) {
-      const int64_t slot = next < step.outputs.size() ? step.outputs[next] : -1;
-      ++next;
-      // Zeros without memory: whoever gets this value as an output reads memory.
-      if (tensor.defined() && tensor._is_zerotensor()) [[unlikely]]
-        tensor = at::zeros(tensor.sizes(), tensor.options());
-      if (slot >= 0) values_[slot] = std::move(tensor);
-    };
-    for (c10::IValue& value : stack_) {
-      if (value.isTensor()) {
-        take(std::move(value).toTensor());
-      } else if (value.isTensorList()) {
-        c10::List<at::Tensor> list = std::move(value).toTensorList();
-        for (size_t i = 0; i < list.size(); ++i) take(list.extract(i));
-      }
-    }
-  }
-
-  Values& values_;
-  const c10::DispatchKeySet keys_;
-  torch::jit::Stack stack_;
-  bool special_ = false;  // the step being run has an operand with special keys
-};
+bool plain(const Step& step, const Operand& operand, const at::Tensor& tensor) {
+  return (tensor.key_set() & kSpecialKeys).empty() && (operand.flags & ~kPassAsIs) == 0 &&
+         step.rebound.empty();
+}
 
 }  // namespace
+
+StepRunner::StepRunner(Values& values, c10::Device device)
+    : values_(values), keys_(c10::computeDispatchKey(std::nullopt, std::nullopt, device)) {
+  stack_.reserve(32);
+}
+
+void StepRunner::run(const Step& step) {
+  special_ = false;
+  for (const Operand& operand : step.operands) push(step, operand);
+  // With special keys in play the dispatcher itself must choose: some of them fall through.
+  std::optional<EffectsCheck> check;
+  if (config().check_effects) [[unlikely]]
+    check.emplace(step.op->handle, stack_);
+  if (special_) [[unlikely]]
+    step.op->handle.callBoxed(&stack_);
+  else
+    step.op->handle.redispatchBoxed(keys_, &stack_);
+  if (check) report_effects(check->finish(stack_));
+  take_returns(step);
+  stack_.clear();
+  for (const uint32_t slot : step.released) values_[slot].reset();
+}
+
+void StepRunner::push(const Step& step, const Operand& operand) {
+  switch (operand.kind) {
+    case Operand::Kind::kConstant:
+      stack_.push_back(operand.constant);
+      return;
+    case Operand::Kind::kValue: {
+      const at::Tensor& tensor = values_[operand.value];
+      if (plain(step, operand, tensor)) [[likely]]
+        stack_.emplace_back(tensor);
+      else if (operand.flags & kAsNumber)
+        stack_.push_back(number(operand));
+      else
+        stack_.emplace_back(special(step, operand, tensor));
+      return;
+    }
+    case Operand::Kind::kTensorList: {
+      c10::List<at::Tensor> list;
+      list.reserve(operand.elements.size());
+      for (const Operand& element : operand.elements) list.push_back(list_element(step, element));
+      stack_.emplace_back(std::move(list));
+      return;
+    }
+    case Operand::Kind::kOptionalTensorList: {
+      c10::List<std::optional<at::Tensor>> list;
+      list.reserve(operand.elements.size());
+      for (const Operand& element : operand.elements) {
+        at::Tensor tensor = list_element(step, element);
+        list.push_back(tensor.defined() ? std::optional(std::move(tensor)) : std::nullopt);
+      }
+      stack_.emplace_back(std::move(list));
+      return;
+    }
+    case Operand::Kind::kScalarList: {
+      c10::impl::GenericList list(c10::NumberType::get());
+      list.reserve(operand.elements.size());
+      for (const Operand& element : operand.elements) list.push_back(number(element));
+      stack_.emplace_back(std::move(list));
+      return;
+    }
+  }
+}
+
+c10::IValue StepRunner::number(const Operand& operand) const {
+  if (operand.kind == Operand::Kind::kConstant) return operand.constant;
+  return *values_[operand.value].const_data_ptr<double>();
+}
+
+at::Tensor StepRunner::list_element(const Step& step, const Operand& element) {
+  if (element.kind == Operand::Kind::kConstant)
+    return element.constant.isTensor() ? element.constant.toTensor() : at::Tensor();
+  const at::Tensor& tensor = values_[element.value];
+  return plain(step, element, tensor) ? tensor : special(step, element, tensor);
+}
+
+at::Tensor StepRunner::special(const Step& step, const Operand& operand, const at::Tensor& tensor) {
+  at::Tensor passed = tensor;
+  const uint8_t has = uint8_t(tensor.is_conj() ? kConj : 0) | uint8_t(tensor.is_neg() ? kNeg : 0);
+  const bool rebound =
+      std::find(step.rebound.begin(), step.rebound.end(), operand.value) != step.rebound.end();
+  if (rebound || (!(operand.flags & kPassAsIs) && operand.flags != has))
+    passed = pass_with_flags(tensor, operand.flags);
+  special_ |= !(passed.key_set() & kSpecialKeys).empty();
+  return passed;
+}
+
+void StepRunner::take_returns(const Step& step) {
+  size_t next = 0;
+  const auto take = [&](at::Tensor tensor) {
+    const int64_t slot = next < step.outputs.size() ? step.outputs[next] : -1;
+    ++next;
+    // Zeros without memory: whoever gets this value as an output reads memory.
+    if (tensor.defined() && tensor._is_zerotensor()) [[unlikely]]
+      tensor = at::zeros(tensor.sizes(), tensor.options());
+    if (slot >= 0) values_[slot] = std::move(tensor);
+  };
+  for (c10::IValue& value : stack_) {
+    if (value.isTensor()) {
+      take(std::move(value).toTensor());
+    } else if (value.isTensorList()) {
+      c10::List<at::Tensor> list = std::move(value).toTensorList();
+      for (size_t i = 0; i < list.size(); ++i) take(list.extract(i));
+    }
+  }
+}
 
 void prepare_operand(Operand& operand, const c10::TypePtr& formal, c10::Device device) {
   if (operand.kind != Operand::Kind::kConstant) return;
@@ -187,7 +191,7 @@ void plan_releases(std::vector<Step>& steps, c10::ArrayRef<uint32_t> kept) {
 std::optional<RunFailure> run_steps(const std::vector<Step>& steps, Values& values,
                                     c10::Device device) {
   const StepThreadState state;
-  Runner runner(values, device);
+  StepRunner runner(values, device);
   for (size_t i = 0; i < steps.size(); ++i) {
     try {
       runner.run(steps[i]);

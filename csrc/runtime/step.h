@@ -18,6 +18,8 @@ namespace torch_lazy {
 // A flag of a Step's operand beside TensorFlag: the value's own conj and neg bits are the right
 // ones.
 constexpr uint8_t kPassAsIs = 0x80;
+// Another: what is passed is no tensor but the number that the 0-dim CPU tensor holds.
+constexpr uint8_t kAsNumber = 0x40;
 
 struct Step {
   const OperatorInfo* op;
@@ -37,6 +39,26 @@ using Values = std::vector<at::Tensor>;
 
 // Fills `released` for every step, keeping the given values.
 void plan_releases(std::vector<Step>& steps, c10::ArrayRef<uint32_t> kept);
+
+// Runs one step after the other on one stack, so that a step allocates nothing for its operands.
+// The thread is in a StepThreadState.
+class StepRunner {
+ public:
+  StepRunner(Values& values, c10::Device device);
+  void run(const Step& step);
+
+ private:
+  void push(const Step& step, const Operand& operand);
+  c10::IValue number(const Operand& operand) const;
+  at::Tensor list_element(const Step& step, const Operand& element);
+  at::Tensor special(const Step& step, const Operand& operand, const at::Tensor& tensor);
+  void take_returns(const Step& step);
+
+  Values& values_;
+  const c10::DispatchKeySet keys_;
+  torch::jit::Stack stack_;
+  bool special_ = false;  // the step being run has an operand with special keys
+};
 
 // Runs steps in order below autograd, autocast and modes, on the backend's dispatch key. Stops at
 // the first that raises and says which. `device` is where the backend's tensors live.

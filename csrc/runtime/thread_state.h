@@ -5,10 +5,13 @@
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include "runtime/allocate_for_lazy.h"
+
 namespace torch_lazy {
 
 // Below autograd, autocast, functional transforms and Python's modes, outside inference mode
-// (tensors made in it refuse later writes). Restores the thread's state at its end.
+// (tensors made in it refuse later writes); memory comes from the allocator of lazy tensors.
+// Restores the thread's state at its end.
 class StepThreadState {
  public:
   StepThreadState() : autograd_(c10::AutogradState::get_tls_state()) {
@@ -31,6 +34,7 @@ class StepThreadState {
 
   const c10::AutogradState autograd_;
   const c10::impl::ForceDispatchKeyGuard keys_{kIncluded, kExcluded};
+  const AllocateForLazy allocate_;
 };
 
 }  // namespace torch_lazy

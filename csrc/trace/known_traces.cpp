@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace torch_lazy {
@@ -17,12 +18,40 @@ uint64_t hash_words(c10::ArrayRef<uint64_t> words) {
 
 }  // namespace
 
-Segment* Segment::Exits::find(c10::ArrayRef<uint64_t> words) const {
-  if (by_words.empty()) return nullptr;
-  const auto [first, last] = by_words.equal_range(hash_words(words));
-  for (auto exit = first; exit != last; ++exit)
-    if (equal_words(exit->second->words(0), words)) return exit->second.get();
-  return nullptr;
+void Segment::Exits::add(std::unique_ptr<Segment> segment) {
+  std::vector<uint32_t> words;
+  const size_t begin = segment->trace_->tape().words_begin(segment->from_);
+  for (const PromotedNumber& number : segment->promoted(0))
+    words.push_back(uint32_t(number.word - begin));
+  if (std::find(promoted.begin(), promoted.end(), words) == promoted.end())
+    promoted.push_back(std::move(words));
+  by_words.emplace(hash_words(segment->words(0)), std::move(segment));
+}
+
+template <typename Visit>
+void Segment::Exits::each(const Tape& tape, size_t begin, size_t end, const Visit& visit) const {
+  const auto words = tape.all_words().slice(begin, end - begin);
+  c10::SmallVector<uint64_t, 64> masked;
+  for (const std::vector<uint32_t>& pattern : promoted) {
+    uint64_t hash;
+    if (pattern.empty()) {
+      hash = hash_words(words);
+    } else {
+      if (pattern.back() >= words.size()) continue;
+      masked.assign(words.begin(), words.end());
+      for (const uint32_t word : pattern) masked[word] = 0;
+      hash = hash_words(masked);
+    }
+    const auto [first, last] = by_words.equal_range(hash);
+    for (auto exit = first; exit != last; ++exit)
+      if (exit->second->matches(0, tape, begin, end) && visit(exit->second.get())) return;
+  }
+}
+
+bool Segment::matches(size_t index, const Tape& tape, size_t begin, size_t end) const {
+  const auto numbers = promoted(index);
+  if (numbers.empty()) return equal_words(words(index), tape.all_words().slice(begin, end - begin));
+  return torch_lazy::matches(tape.all_words(), begin, end, words(index), numbers);
 }
 
 Segment::Segment(std::shared_ptr<CompiledTrace> trace, size_t from)
@@ -31,36 +60,99 @@ Segment::Segment(std::shared_ptr<CompiledTrace> trace, size_t from)
       exits_(trace_->tape().size() - from + 1),
       ends_(trace_->tape().size() - from + 1) {}
 
-bool Cursor::advance(c10::ArrayRef<uint64_t> words) {
-  if (index_ < segment_->size() && equal_words(segment_->words(index_), words)) {
+Cursor::Cursor(KnownTraces* traces) : traces_(traces), segment_(&traces->root_) {}
+
+bool Cursor::advance(const Tape& tape) {
+  const size_t begin = tape.words_begin(tape.size() - 1), end = tape.all_words().size();
+  if (index_ < segment_->size() && segment_->matches(index_, tape, begin, end)) {
     ++index_;
     return true;
   }
-  Segment* exit = segment_->exits_[index_].find(words);
-  if (!exit) return false;
-  segment_ = exit;
+  Segment* found = nullptr;
+  segment_->exits_[index_].each(tape, begin, end, [&](Segment* exit) {
+    found = exit;
+    return true;
+  });
+  if (!found) return false;
+  segment_ = found;
   index_ = 1;
   return true;
+}
+
+bool Cursor::find_again(const Tape& tape, bool to_end) {
+  if (!traces_->promotes_) return false;
+  struct Place {
+    Segment* segment;
+    size_t index;
+    size_t operation;
+  };
+  // The tree's paths are tried depth first; each place of it is visited once at most.
+  std::vector<Place> places{{&traces_->root_, 0, 0}};
+  while (!places.empty()) {
+    const Place place = places.back();
+    places.pop_back();
+    if (place.operation == tape.size()) {
+      if (to_end && !place.segment->end(place.index)) continue;
+      segment_ = place.segment;
+      index_ = place.index;
+      return true;
+    }
+    const bool open = place.operation + 1 == tape.size() && tape.is_open();
+    const size_t begin = tape.words_begin(place.operation);
+    const size_t end = open ? tape.all_words().size() : tape.words_begin(place.operation + 1);
+    const auto follow = [&](Segment* segment, size_t index) {
+      if (open || equal_words(segment->output_words(index), tape.outputs(place.operation)))
+        places.push_back({segment, index + 1, place.operation + 1});
+      return false;
+    };
+    place.segment->exits_[place.index].each(tape, begin, end,
+                                            [&](Segment* exit) { return follow(exit, 0); });
+    if (place.index < place.segment->size() &&
+        place.segment->matches(place.index, tape, begin, end))
+      follow(place.segment, place.index);
+  }
+  return false;
+}
+
+bool Cursor::advance_equal(const CompiledTrace& trace, size_t operation) {
+  const auto words = trace.tape().words(operation);
+  const auto promoted = trace.promoted(operation);
+  const auto same = [&](const Segment& segment, size_t index) {
+    return equal_words(segment.words(index), words) && segment.promoted(index).equals(promoted);
+  };
+  if (index_ < segment_->size() && same(*segment_, index_)) {
+    ++index_;
+    return true;
+  }
+  const auto [first, last] = segment_->exits_[index_].by_words.equal_range(hash_words(words));
+  for (auto exit = first; exit != last; ++exit) {
+    if (!same(*exit->second, 0)) continue;
+    segment_ = exit->second.get();
+    index_ = 1;
+    return true;
+  }
+  return false;
 }
 
 void KnownTraces::insert(const std::shared_ptr<CompiledTrace>& trace, bool automatic_end) {
   const Tape& tape = trace->tape();
   Cursor cursor = start();
   size_t matched = 0;
-  while (matched < tape.size() && cursor.advance(tape.words(matched))) {
+  while (matched < tape.size() && cursor.advance_equal(*trace, matched)) {
     // Equal calls that returned other metadata: what the first trace says stays, this one is never
     // hot.
     if (!equal_words(cursor.output_words(), tape.outputs(matched))) return;
     ++matched;
   }
   if (matched < tape.size()) {
-    auto& exits = cursor.segment_->exits_[cursor.index_].by_words;
-    const auto added =
-        exits.emplace(hash_words(tape.words(matched)), std::make_unique<Segment>(trace, matched));
-    cursor.segment_ = added->second.get();
+    auto made = std::make_unique<Segment>(trace, matched);
+    Segment* const segment = made.get();
+    cursor.segment_->exits_[cursor.index_].add(std::move(made));
+    cursor.segment_ = segment;
     cursor.index_ = tape.size() - matched;
   }
   cursor.segment_->ends_[cursor.index_] = {trace, automatic_end};
+  promotes_ |= !trace->promotion().empty();
 }
 
 }  // namespace torch_lazy

@@ -3,6 +3,10 @@
 // A tree of segments. A segment is a run of operations of one compiled trace; at any index it may
 // have exits to other segments (a branch that was learnt) and ends (a window was cut there). Owned
 // by one recorder and only touched by the thread that holds the recording lock.
+//
+// A segment's operations may have promoted numbers (trace/promotion.h): then a recording can match
+// more than one path, and the one it follows may turn out to be the wrong one. It is looked for
+// again from the root.
 #pragma once
 
 #include <memory>
@@ -32,10 +36,15 @@ class Segment {
   c10::ArrayRef<uint64_t> output_words(size_t index) const {
     return trace_->tape().outputs(from_ + index);
   }
+  c10::ArrayRef<PromotedNumber> promoted(size_t index) const {
+    return trace_->promoted(from_ + index);
+  }
   const std::vector<OutputMetadata>& outputs(size_t index) const {
     return trace_->outputs(from_ + index);
   }
   const End* end(size_t index) const { return ends_[index].trace ? &ends_[index] : nullptr; }
+  // Whether the operation at `index` is the tape's, whose words begin and end there.
+  bool matches(size_t index, const Tape& tape, size_t begin, size_t end) const;
 
  private:
   friend class KnownTraces;
@@ -45,8 +54,15 @@ class Segment {
   // Where recordings leave the segment. Few, but at the start of a tree or of a loop whose numbers
   // change there can be thousands: by hash of the first operation's words.
   struct Exits {
+    // Promoted words are hashed as 0.
     std::unordered_multimap<uint64_t, std::unique_ptr<Segment>> by_words;
-    Segment* find(c10::ArrayRef<uint64_t> words) const;
+    // Which words of a first operation are promoted; of all exits, each once.
+    std::vector<std::vector<uint32_t>> promoted;
+
+    void add(std::unique_ptr<Segment> segment);
+    // Calls visit(segment) for exits that the tape's operation follows until it returns true.
+    template <typename Visit>
+    void each(const Tape& tape, size_t begin, size_t end, const Visit& visit) const;
   };
   std::vector<Exits> exits_;  // by index, size() + 1 of them
   std::vector<End> ends_;     // by index, size() + 1 of them
@@ -56,10 +72,12 @@ class Segment {
 class Cursor {
  public:
   Cursor() = default;
-  explicit Cursor(Segment* root) : segment_(root) {}
 
-  // Steps over an operation with these argument words; false and unmoved when none is known here.
-  bool advance(c10::ArrayRef<uint64_t> words);
+  // Steps over the operation that is open on the tape; false and unmoved when none is known here.
+  bool advance(const Tape& tape);
+  // Moves to another path that all operations of the tape follow, the open one included, and that
+  // has the outputs on the tape; with `to_end` to one that has an end there.
+  bool find_again(const Tape& tape, bool to_end);
   // The operation stepped over last.
   const std::vector<OutputMetadata>& outputs() const { return segment_->outputs(index_ - 1); }
   c10::ArrayRef<uint64_t> output_words() const { return segment_->output_words(index_ - 1); }
@@ -70,6 +88,11 @@ class Cursor {
 
  private:
   friend class KnownTraces;
+  explicit Cursor(class KnownTraces* traces);
+  // Steps over the operation if the tree has the very same one here, with the same promoted words.
+  bool advance_equal(const CompiledTrace& trace, size_t operation);
+
+  KnownTraces* traces_ = nullptr;
   Segment* segment_ = nullptr;
   size_t index_ = 0;
 };
@@ -79,10 +102,12 @@ class KnownTraces {
   // Makes the trace matchable from the root on.
   void insert(const std::shared_ptr<CompiledTrace>& trace, bool automatic_end);
   bool empty() const { return root_.exits_[0].by_words.empty(); }
-  Cursor start() { return Cursor(&root_); }
+  Cursor start() { return Cursor(this); }
 
  private:
+  friend class Cursor;
   Segment root_;
+  bool promotes_ = false;  // some trace has promoted numbers: several paths may match
 };
 
 }  // namespace torch_lazy

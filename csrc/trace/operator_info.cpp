@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "trace/promotable.h"
+
 namespace torch_lazy {
 namespace {
 
@@ -103,6 +105,7 @@ OperatorInfo make_info(const c10::OperatorHandle& handle) {
           effects.random,
           rebinds,
           fills_new_memory(schema),
+          promotable_arguments(schema),
           name_takes_cpu_tensors(name),
           counts_versions(handle, effects),
           returned_arguments(schema)};

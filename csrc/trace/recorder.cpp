@@ -109,7 +109,7 @@ void Recorder::cpu_tensor(const at::Tensor& tensor) {
 
 bool Recorder::match() {
   if (mode_ == Mode::kDeferring) {
-    if (cursor_.advance(tape_.open_words())) {
+    if (cursor_.advance(tape_) || cursor_.find_again(tape_, false)) {
       count(counters_.deferred);
       return true;
     }
@@ -213,7 +213,7 @@ void Recorder::start_window(bool backward) {
     known_.clear();
     awaited_.clear();
     awaited_traces_.clear();
-    seen_.clear();
+    forget_seen();
   }
   admit_ready_traces();
   mode_ = Mode::kEager;
@@ -273,6 +273,7 @@ void Recorder::close(Lock& lock, const std::string& cause, bool automatic) {
   if (tape_.empty()) {
     release_bindings();
   } else if (mode_ == Mode::kDeferring) {
+    if (!cursor_.end()) cursor_.find_again(tape_, true);
     const Segment::End* end = cursor_.end();
     auto version = end ? end->trace->version_for(end->trace, live()) : nullptr;
     if (version) {
@@ -326,15 +327,21 @@ std::vector<bool> Recorder::live() const {
 
 bool Recorder::learn(bool automatic) {
   // Guards against a script that makes new traces for ever; what is hot stays known.
-  constexpr size_t kMostSeen = 1 << 16;
-  if (seen_.size() >= kMostSeen) seen_.clear();
+  constexpr size_t kMostSeen = 1 << 16, kMostNumbers = 1 << 20;
+  if (seen_.size() >= kMostSeen || seen_numbers_ >= kMostNumbers) forget_seen();
   if (!trusted_) return false;
-  const Tape::Hash hash = tape_.hash();
-  const uint32_t times = ++seen_[hash];
-  if (times < 2) return false;
+  const std::vector<uint32_t> words = promotable_words(tape_);
+  NumberHistory& history = seen_[tape_.hash_without(words)];
+  if (history.recordings() == 0) seen_numbers_ += words.size();
+  std::vector<uint64_t> numbers;
+  numbers.reserve(words.size());
+  for (const uint32_t word : words) numbers.push_back(tape_.all_words()[word]);
+  const size_t promoted = history.promoted();
+  if (history.add(numbers)) increment(metrics().promoted, int64_t(history.promoted() - promoted));
+  if (history.recordings() < 2) return false;
   if (config().defer == Defer::kNever) return true;
   const TraceKey key{state_, backward_};
-  auto trace = compiled_trace(tape_, live());
+  auto trace = compiled_trace(tape_, history.promotion(words), live());
   if (!awaited_traces_.insert(trace.get()).second) return true;
   if (trace->finished())
     finished_seen_ = 0;  // by another thread: admitted when the next window starts
@@ -342,10 +349,17 @@ bool Recorder::learn(bool automatic) {
   return true;
 }
 
+void Recorder::forget_seen() {
+  seen_.clear();
+  seen_numbers_ = 0;
+}
+
 bool Recorder::begun_before() {
   constexpr size_t kMostBegun = 1 << 16;
   if (begun_.size() >= kMostBegun) begun_.clear();
-  const auto words = tape_.open_words();
+  c10::SmallVector<uint64_t, 64> words(tape_.open_words().begin(), tape_.open_words().end());
+  for (const uint32_t word : promotable_words(*tape_.entry(tape_.size() - 1).op, words))
+    words[word] = 0;
   return !begun_.insert(XXH3_64bits(words.data(), words.size() * sizeof(uint64_t))).second;
 }
 

@@ -29,6 +29,7 @@
 #include "trace/known_traces.h"
 #include "trace/operator_info.h"
 #include "trace/period.h"
+#include "trace/promotion.h"
 #include "trace/recording_lock.h"
 #include "trace/state_word.h"
 #include "trace/storage_state.h"
@@ -136,6 +137,7 @@ class Recorder {
   void poison(const RunFailure& failure, size_t operations);
   // Whether the trace had been seen before.
   bool learn(bool automatic);
+  void forget_seen();
   void admit_ready_traces();
   // Whether an earlier window began with the operation that is open now.
   bool begun_before();
@@ -171,7 +173,9 @@ class Recorder {
   std::vector<Awaited> awaited_;
   std::unordered_set<const CompiledTrace*> awaited_traces_;  // of `awaited_`
   uint64_t finished_seen_ = 0;  // finished_compiles() when `awaited_` was last looked through
-  std::unordered_map<Tape::Hash, uint32_t, TapeHasher> seen_;
+  // By hash of the tape without the numbers that may be promoted.
+  std::unordered_map<Tape::Hash, NumberHistory, TapeHasher> seen_;
+  size_t seen_numbers_ = 0;  // of all entries of `seen_`
   PeriodDetector period_;
 
   static RecordingLock& mutex();

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include <cstring>
+#include <utility>
 
 #include "trace/operator_info.h"
 
@@ -41,6 +42,7 @@ class Reader {
     }
     return text;
   }
+  size_t at() const { return at_; }
 
  private:
   c10::ArrayRef<uint64_t> words_;
@@ -56,9 +58,10 @@ at::Tensor number_tensor(c10::ScalarType dtype, uint64_t low, uint64_t high) {
   return tensor;
 }
 
-Operand constant(c10::IValue value) {
+Operand constant(c10::IValue value, size_t number_word = 0) {
   Operand operand;
   operand.constant = std::move(value);
+  operand.number_word = uint32_t(number_word);
   return operand;
 }
 
@@ -101,13 +104,17 @@ Operand decode_operand(Reader& reader, std::vector<InputMetadata>* inputs) {
       return operand;
     }
     case Tag::kNumber: {
+      const auto dtype = c10::ScalarType(word_aux(header));
+      const size_t word = dtype == c10::ScalarType::Double ? reader.at() : 0;
       const uint64_t low = reader.next(), high = reader.next();
-      return constant(number_tensor(c10::ScalarType(word_aux(header)), low, high));
+      return constant(number_tensor(dtype, low, high), word);
     }
     case Tag::kInt:
       return constant(int64_t(reader.next()));
-    case Tag::kDouble:
-      return constant(double_of(reader.next()));
+    case Tag::kDouble: {
+      const size_t word = reader.at();
+      return constant(double_of(reader.next()), word);
+    }
     case Tag::kBool:
       return constant(payload != 0);
     case Tag::kComplex: {
@@ -136,9 +143,14 @@ Operand decode_operand(Reader& reader, std::vector<InputMetadata>* inputs) {
     }
     case Tag::kList: {
       c10::impl::GenericList list(c10::NumberType::get());
-      for (uint32_t i = 0; i < payload; ++i)
-        list.push_back(decode_operand(reader, inputs).constant);
-      return constant(std::move(list));
+      std::vector<Operand> elements;
+      for (uint32_t i = 0; i < payload; ++i) {
+        elements.push_back(decode_operand(reader, inputs));
+        list.push_back(elements.back().constant);
+      }
+      Operand operand = constant(std::move(list));
+      operand.elements = std::move(elements);
+      return operand;
     }
     case Tag::kTensorList:
     case Tag::kOptionalTensorList: {
@@ -245,7 +257,7 @@ void Tape::clear() {
 }
 
 c10::ArrayRef<uint64_t> Tape::words(size_t index) const {
-  const size_t begin = index == 0 ? 0 : entries_[index - 1].words_end;
+  const size_t begin = words_begin(index);
   return {words_.data() + begin, entries_[index].words_end - begin};
 }
 
@@ -255,7 +267,7 @@ c10::ArrayRef<uint64_t> Tape::outputs(size_t index) const {
 }
 
 c10::ArrayRef<uint64_t> Tape::open_words() const {
-  const size_t begin = entries_.size() < 2 ? 0 : entries_[entries_.size() - 2].words_end;
+  const size_t begin = words_begin(entries_.size() - 1);
   return {words_.data() + begin, words_.size() - begin};
 }
 
@@ -286,6 +298,16 @@ Tape::Hash Tape::hash() const {
   return {both.low64 ^ arguments.high64, both.high64};
 }
 
+Tape::Hash Tape::hash_without(c10::ArrayRef<uint32_t> words) {
+  if (words.empty()) return hash();
+  std::vector<uint64_t> kept;
+  kept.reserve(words.size());
+  for (const uint32_t word : words) kept.push_back(std::exchange(words_[word], 0));
+  const Hash result = hash();
+  for (size_t i = 0; i < words.size(); ++i) words_[words[i]] = kept[i];
+  return result;
+}
+
 bool Tape::same_words(const Tape& other) const {
   return words_ == other.words_ && outputs_ == other.outputs_;
 }
@@ -313,6 +335,19 @@ std::vector<OutputMetadata> decode_outputs(c10::ArrayRef<uint64_t> words) {
     outputs.push_back(std::move(output));
   }
   return outputs;
+}
+
+void summarize_outputs(c10::ArrayRef<uint64_t> words,
+                       c10::SmallVectorImpl<OutputSummary>& outputs) {
+  for (size_t at = 0; at < words.size();) {
+    const uint64_t header = words[at];
+    const auto kind = OutputMetadata::Kind(header & 0xff);
+    const bool described =
+        kind != OutputMetadata::Kind::kUndefined && kind != OutputMetadata::Kind::kArgument;
+    outputs.push_back({kind, c10::ScalarType((header >> 16) & 0xff), uint32_t(header >> 32),
+                       described ? uint32_t(words[at + 1]) : 0});
+    at += described ? 4 + 2 * ((header >> 24) & 0xff) : 1;
+  }
 }
 
 std::vector<Operand> decode_operands(c10::ArrayRef<uint64_t> words,

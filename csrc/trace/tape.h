@@ -109,6 +109,14 @@ struct OutputMetadata {
   Dims sizes, strides;
 };
 
+// What a reader of many outputs needs of each, without decoding its sizes.
+struct OutputSummary {
+  OutputMetadata::Kind kind;
+  c10::ScalarType dtype;
+  uint32_t source;
+  uint32_t value;
+};
+
 class Tape {
  public:
   struct Entry {
@@ -132,12 +140,16 @@ class Tape {
 
   void clear();
   bool empty() const { return entries_.empty(); }
+  bool is_open() const { return open_; }
   size_t size() const { return entries_.size(); }
   const Entry& entry(size_t index) const { return entries_[index]; }
   c10::ArrayRef<uint64_t> words(size_t index) const;    // argument words of an operation
   c10::ArrayRef<uint64_t> outputs(size_t index) const;  // output words of an operation
   // Argument words of the entry that begin() opened.
   c10::ArrayRef<uint64_t> open_words() const;
+  // Argument words of all operations, the open one included, and where those of one begin.
+  c10::ArrayRef<uint64_t> all_words() const { return words_; }
+  size_t words_begin(size_t index) const { return index == 0 ? 0 : entries_[index - 1].words_end; }
   Tape prefix(size_t operations) const;
   // Appends operations [from, to) of another tape; slots must be of the same numbering.
   void append(const Tape& other, size_t from, size_t to);
@@ -151,6 +163,10 @@ class Tape {
     bool operator==(const Hash& other) const { return low == other.low && high == other.high; }
   };
   Hash hash() const;
+  // The same with these of all_words() taken as 0. Leaves the tape as it was.
+  Hash hash_without(c10::ArrayRef<uint32_t> words);
+  // Sets one of all_words() to 0.
+  void clear_word(size_t index) { words_[index] = 0; }
   bool same_words(const Tape& other) const;
 
  private:
@@ -165,15 +181,20 @@ struct TapeHasher {
 };
 
 std::vector<OutputMetadata> decode_outputs(c10::ArrayRef<uint64_t> words);
+void summarize_outputs(c10::ArrayRef<uint64_t> words, c10::SmallVectorImpl<OutputSummary>& outputs);
 
 // One argument of an operation: a value slot, a constant, or a list of arguments.
 struct Operand {
-  enum class Kind : uint8_t { kValue, kConstant, kTensorList, kOptionalTensorList };
+  // A kScalarList holds numbers that are not all constant; on a tape they all are.
+  enum class Kind : uint8_t { kValue, kConstant, kTensorList, kOptionalTensorList, kScalarList };
   Kind kind = Kind::kConstant;
   uint8_t flags = 0;  // of a kValue: conj, neg and wrapped-number bits it is passed with
   uint32_t value = 0;
   c10::IValue constant;  // a wrapped number is a 0-dim CPU tensor here; None for None and undefined
-  std::vector<Operand> elements;
+  // Of a floating-point constant on a tape: where its bits stand among the operation's words, and
+  // of no other operand.
+  uint32_t number_word = 0;
+  std::vector<Operand> elements;  // of a constant list too, where it is one of Scalars
 };
 
 // Decodes the argument words of an operation; inputs it introduces are appended to `inputs`.

@@ -1,6 +1,7 @@
 // How a deferred window runs: by its executable, or operation by operation where there is none for
 // what was recorded; and what becomes of its storages when an operation fails.
 #include <chrono>
+#include <cstring>
 
 #include "runtime/config.h"
 #include "runtime/metrics.h"
@@ -37,6 +38,22 @@ std::exception_ptr with_location(const std::exception_ptr& error, const Tape::En
   }
 }
 
+// The numbers of a run, each a tensor on memory that all share and that must outlive the run.
+void append_numbers(const Tape& tape, c10::ArrayRef<uint32_t> words, std::vector<double>& memory,
+                    std::vector<at::Tensor>& inputs) {
+  memory.resize(words.size());
+  inputs.reserve(inputs.size() + words.size());
+  for (size_t i = 0; i < words.size(); ++i) {
+    std::memcpy(&memory[i], &tape.all_words()[words[i]], sizeof(double));
+    const c10::Storage storage(c10::Storage::use_byte_size_t(), sizeof(double),
+                               c10::DataPtr(&memory[i], c10::kCPU));
+    inputs.push_back(at::detail::make_tensor<c10::TensorImpl>(
+        c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
+        caffe2::TypeMeta::Make<double>()));
+    inputs.back().unsafeGetTensorImpl()->set_sizes_contiguous({});
+  }
+}
+
 // Several threads may know the trace; an executable is run by one at a time.
 RunResult run_alone(const CompiledTrace::Version& version, const RunArguments& arguments) {
   const std::lock_guard<std::mutex> alone(*version.running);
@@ -47,14 +64,17 @@ RunResult run_alone(const CompiledTrace::Version& version, const RunArguments& a
 
 void Recorder::run_window(Lock& lock, const CompiledTrace::Version& version) {
   RunResult result;
+  std::vector<double> numbers;
   std::vector<at::Tensor> inputs = std::move(inputs_);
   inputs_.clear();
   running_ = true;
   lock.unlock();
+  const size_t own_inputs = inputs.size();
   {
     const RunTimer timer;
     const ScopedState state(state_);
-    const RunArguments arguments{inputs, {}, {}, {}, c10::Stream(c10::Stream::DEFAULT, c10::kCPU)};
+    append_numbers(tape_, version.graph.numbers, numbers, inputs);
+    const RunArguments arguments{inputs, {}, {}, c10::Stream(c10::Stream::DEFAULT, c10::kCPU)};
     try {
       result = config().verify ? run_and_verify(version, tape_, arguments)
                                : run_alone(version, arguments);
@@ -63,8 +83,15 @@ void Recorder::run_window(Lock& lock, const CompiledTrace::Version& version) {
       result.failure = RunFailure{0, std::current_exception()};
     }
   }
-  inputs.clear();  // may free memory whose owner takes the GIL
   increment(metrics().windows_run);
+  inputs.resize(own_inputs);
+  if (result.failure && result.unchanged) {
+    lock.lock();
+    inputs_ = std::move(inputs);
+    run_by_operation(lock, tape_.size());
+    return;
+  }
+  inputs.clear();  // may free memory whose owner takes the GIL
   if (result.failure)
     result.failure->operation = version.graph.operations.at(result.failure->operation);
   lock.lock();

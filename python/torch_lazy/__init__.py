@@ -19,6 +19,15 @@ from torch_lazy.device import (
 )
 from torch_lazy.exchange import from_dlpack
 from torch_lazy.graphs import Graph, graphs
+from torch_lazy.memory import (
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    reset_peak_memory_stats,
+)
 from torch_lazy.metrics import compile_count, metrics, reset_metrics
 from torch_lazy.sync import mark_step, synchronize, wait_for_compiles
 
@@ -31,14 +40,21 @@ __all__ = [
     "config",
     "current_device",
     "device_count",
+    "empty_cache",
     "from_dlpack",
     "get_device_name",
     "graphs",
     "is_available",
     "is_initialized",
     "mark_step",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
     "metrics",
     "reset_metrics",
+    "reset_peak_memory_stats",
     "set_device",
     "synchronize",
     "wait_for_compiles",

@@ -13,6 +13,8 @@ class _Config:
     ==================  ===========================  ==============================================
     defer               ``TORCH_LAZY=0`` is "never"  "hot": operations on known traces are deferred;
                                                      "never": every operation runs at the call
+    backend             ``TORCH_LAZY_BACKEND``       "cpu": windows become generated kernels;
+                                                     "interpreter": they run node by node
     verify              ``TORCH_LAZY_VERIFY``        run every window both ways and compare
     check_effects       ``TORCH_LAZY_CHECK_EFFECTS``  check what operators read and write
     warn_fallbacks      ``TORCH_LAZY_WARN_FALLBACKS``  warn once about operators that cost speed
@@ -20,18 +22,24 @@ class _Config:
                                                      5 every operation
     window_operations   ``TORCH_LAZY_WINDOW_OPERATIONS``  most operations in a window
     window_bytes        ``TORCH_LAZY_WINDOW_BYTES``  most bytes a window keeps longer than eager
+    allocator           ``TORCH_LAZY_ALLOCATOR``     "caching": freed memory is kept for reuse;
+                                                     "system": PyTorch's own CPU allocator. Read
+                                                     only: it is chosen when the process starts
     ==================  ===========================  ==============================================
     """
 
     _names = (
         "defer",
+        "backend",
         "verify",
         "check_effects",
         "warn_fallbacks",
         "debug",
         "window_operations",
         "window_bytes",
+        "allocator",
     )
+    _read_only = ("allocator",)
 
     def __getattr__(self, name: str) -> Any:
         if name not in self._names:
@@ -43,6 +51,11 @@ class _Config:
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self._names:
             raise AttributeError(self._unknown(name))
+        if name in self._read_only:
+            raise AttributeError(
+                f"torch_lazy.config.{name} is chosen when the process starts: "
+                f"set TORCH_LAZY_{name.upper()} in the environment instead"
+            )
         from torch_lazy import _C
 
         getattr(_C, f"set_{name}")(value)

@@ -12,7 +12,8 @@ def metrics() -> dict[str, Any]:
     were run by a window and ``run_at_once`` at the call. ``windows`` counts windows by how they
     ended (cold, warm, hot, diverged), ``cuts`` and ``syncs`` by cause, ``fallbacks`` operators that
     cost speed by name. ``windows_run`` windows were run by executables in ``run_ns`` nanoseconds;
-    ``compiles`` counts executables made.
+    ``compiles`` counts executables made, ``promoted`` numbers that changed and became arguments of
+    their window.
     """
     from torch_lazy import _C
 

@@ -64,8 +64,11 @@ class GraphEvaluator {
       const auto list = values_.at(node.input()).toListRef();
       TORCH_CHECK(list.size() == node.outputs().size(), "a list of ", list.size(),
                   " is unpacked into ", node.outputs().size());
+      const torch::jit::Value* made = node.input();
+      const bool fresh =
+          effects_of(operator_of(made->node())).returns[made->offset()].kind == ReturnKind::Fresh;
       for (size_t i = 0; i < list.size(); ++i)
-        values_[node.output(i)] = laid_out(*node.output(i), list[i]);
+        values_[node.output(i)] = fresh ? laid_out(*node.output(i), list[i]) : list[i];
     } else {
       call(node);
     }
@@ -94,7 +97,7 @@ class GraphEvaluator {
                 "%", value.debugName(), " of ", operator_name(value.node()), " is ",
                 tensor.toString(), tensor.sizes(), ", its type says ", *type);
     const std::vector<int64_t> strides = *type->strides().concrete_sizes();
-    if (tensor.strides() == c10::IntArrayRef(strides)) return made;
+    if (tensor.strides() == c10::IntArrayRef(strides) && tensor.storage_offset() == 0) return made;
     return at::empty_strided(tensor.sizes(), strides, tensor.options()).copy_(tensor);
   }
 

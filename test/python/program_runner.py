@@ -3,6 +3,7 @@ records."""
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -140,6 +141,8 @@ class Interpreter:
             seen: Any = value_of(value)
         elif isinstance(value, str):  # a printed tensor: the device's name moves its line breaks
             seen = re.sub(r"grad_fn=<\w+>", "grad_fn", " ".join(normalised(value).split()))
+        elif isinstance(value, float) and not EXACT:
+            seen = value
         else:
             seen = repr(value)
         self.trace.events.append((self.step, "observed", seen))
@@ -198,14 +201,35 @@ def run_program(
     return machine.trace
 
 
+# Generated kernels round some functions otherwise than ATen's (docs/accuracy.md), and a program
+# goes on computing with what it got: relative to the largest element, by dtype. The interpreter
+# is exact. Doubles may have been floats before.
+EXACT = os.environ.get("TORCH_LAZY_BACKEND", "cpu") == "interpreter"
+TOLERANCES = {torch.float64: 3e-4, torch.float32: 3e-4, torch.float16: 2e-2, torch.bfloat16: 5e-2}
+
+
+def close_values(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Within the tolerance of the dtype; infinities and NaN in the same places."""
+    if a.numel() == 0:
+        return True
+    finite = a.isfinite() & b.isfinite()
+    scale = float(a[finite].abs().max()) if bool(finite.any()) else 1.0
+    tolerance = TOLERANCES[a.dtype]
+    return torch.allclose(
+        a.double(), b.double(), rtol=tolerance, atol=tolerance * max(scale, 1e-3), equal_nan=True
+    )
+
+
 def equal_values(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Bitwise, except that any NaN equals any NaN."""
+    """Bitwise, except that any NaN equals any NaN; floats of generated kernels within tolerance."""
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
     if a.is_complex():
         a, b = torch.view_as_real(a), torch.view_as_real(b)
     if not a.is_floating_point():
         return torch.equal(a, b)
+    if not EXACT:
+        return close_values(a, b)
     different = (a != b) | (torch.signbit(a) != torch.signbit(b))
     return not bool((different & ~(a.isnan() & b.isnan())).any())
 
@@ -224,6 +248,9 @@ def _compare(expected: Any, actual: Any) -> tuple[str, Any, Any] | None:
             found = _compare(expected[key], actual[key])
             if found:
                 return f" {key}{found[0]}", found[1], found[2]
+        return None
+    floats = isinstance(expected, float) and isinstance(actual, float)
+    if not EXACT and floats and close_values(torch.tensor([expected]), torch.tensor([actual])):
         return None
     if (
         type(expected) is type(actual)

@@ -2,14 +2,14 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/alias.h>
-#include <c10/core/CPUAllocator.h>
 
 #include <unistd.h>
 
-#include "backend/interpreter/steps_from_graph.h"
 #include "backend/registry.h"
 #include "ir/node_operator.h"
 #include "ir/print.h"
+#include "runtime/caching_allocator.h"
+#include "runtime/steps_from_graph.h"
 #include "runtime/thread_state.h"
 
 namespace torch_lazy {
@@ -108,7 +108,7 @@ class InterpreterBackend final : public Backend {
   }
   bool has_eager_kernels() const override { return true; }
 
-  c10::Allocator* allocator(c10::DeviceIndex) override { return c10::GetCPUAllocator(); }
+  c10::Allocator* allocator(c10::DeviceIndex) override { return &lazy_allocator(); }
   void copy(const at::Tensor& source, at::Tensor& destination, bool non_blocking,
             c10::Stream) override {
     const StepThreadState state;

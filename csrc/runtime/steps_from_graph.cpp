@@ -1,8 +1,9 @@
-#include "backend/interpreter/steps_from_graph.h"
+#include "runtime/steps_from_graph.h"
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/jit/ir/constants.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "ir/node_operator.h"
@@ -14,11 +15,19 @@ using torch::jit::Graph;
 using torch::jit::Node;
 using torch::jit::Value;
 
-// Nodes that make constants and lists: folded into the operands of the steps that use them.
+// Nodes that make constants, numbers and lists: folded into the operands of the steps that use
+// them.
 bool is_folded(const Node& node) {
   return node.kind() == c10::prim::Constant || node.kind() == c10::prim::AutogradZero ||
          node.kind() == c10::prim::ListConstruct || node.kind() == c10::prim::ListUnpack ||
          node.kind() == c10::aten::ScalarImplicit;
+}
+
+// A number that is known when the window runs only.
+bool is_promoted(const Value* value) {
+  const Node* node = value->node();
+  return node->kind() == c10::aten::ScalarImplicit &&
+         node->input()->node()->kind() != c10::prim::Constant;
 }
 
 class Reader {
@@ -64,6 +73,8 @@ class Reader {
       operand.kind = Operand::Kind::kTensorList;
     else if (element->isSubtypeOf(*c10::OptionalType::ofTensor()))
       operand.kind = Operand::Kind::kOptionalTensorList;
+    else if (std::any_of(node.inputs().begin(), node.inputs().end(), is_promoted))
+      operand.kind = Operand::Kind::kScalarList;
     if (operand.kind == Operand::Kind::kConstant) {
       c10::impl::GenericList items(element);
       for (const Value* item : node.inputs()) items.push_back(constant(item));
@@ -80,7 +91,11 @@ class Reader {
     const Node& node = *value->node();
     if (node.kind() == c10::prim::ListConstruct) return list(node, formal);
     Operand operand;
-    if (node.kind() == c10::prim::ListUnpack || !is_folded(node)) {
+    if (is_promoted(value)) {
+      operand.kind = Operand::Kind::kValue;
+      operand.flags = kAsNumber;
+      operand.value = slot_of(node.input());
+    } else if (node.kind() == c10::prim::ListUnpack || !is_folded(node)) {
       operand.kind = Operand::Kind::kValue;
       operand.flags = kPassAsIs;  // the graph has a node wherever a conj or neg bit changes
       operand.value = slot_of(value);

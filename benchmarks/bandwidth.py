@@ -1,0 +1,284 @@
+"""What fraction of memory's speed generated kernels reach, against copying and against eager.
+
+Programs whose time is memory traffic, on tensors beyond the last-level cache, each as a user
+writes it on device lazy. Hot windows, eager on the CPU and a plain copy of a tensor take turns in
+one process; times are medians of their rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+DEFINITIONS = """\
+MB moved is the least that must be read and written: inputs once, results once; of a backward pass
+also what it takes from the forward pass. Values in between count nothing. GB/s is that by the time
+of the lazy device, "of copy" its share of what `b.copy_(a)` moves in memory that is there already,
+read and written. "to eager" is the median over {rounds} rounds of lazy's time by eager's in the
+same round; under 1 is faster. lazy's time includes torch.lazy.synchronize().
+"""
+LEAST_MIB = 64
+CACHES = 4  # an array is at least as many times the last-level cache
+COLUMNS = 1024  # of the tensors that rows are normalized of
+CLASSES = 32768  # of cross entropy: a vocabulary
+ADAM_PARAMETERS = 10_000_000
+FLOAT = 4  # bytes
+
+
+Program = Callable[[], object]  # one run of it; what it returns is freed within the time
+
+
+@dataclass
+class Kernel:
+    name: str
+    bytes: int
+    make: Callable[[str], Program]  # for a device; makes the inputs
+
+
+# --- The programs ----------------------------------------------------------------------------
+
+
+def kernels(array_bytes: int) -> list[Kernel]:
+    """Each on arrays of about `array_bytes`."""
+    import torch
+    import torch.nn.functional as F
+
+    rows = array_bytes // FLOAT // COLUMNS
+    array = rows * COLUMNS * FLOAT
+
+    def tensor(device: str, *sizes: int) -> torch.Tensor:
+        return torch.randn(*(sizes or (rows, COLUMNS))).to(device)
+
+    def pointwise(device: str) -> Program:
+        x, y, z = (tensor(device) for _ in range(3))
+        return lambda: F.gelu(x + y) * z
+
+    def softmax(device: str) -> Program:
+        x = tensor(device)
+        return lambda: torch.softmax(x, -1)
+
+    def layer_norm(device: str) -> Program:
+        x, residual = tensor(device), tensor(device)
+        weight, bias = tensor(device, COLUMNS), tensor(device, COLUMNS)
+
+        def run() -> tuple[torch.Tensor, torch.Tensor]:
+            total = x + residual
+            return total, F.layer_norm(total, (COLUMNS,), weight, bias)
+
+        return run
+
+    tokens = max(1, array_bytes // FLOAT // CLASSES)
+    logits_bytes = tokens * CLASSES * FLOAT
+
+    def cross_entropy(device: str) -> Program:
+        logits = tensor(device, tokens, CLASSES).requires_grad_()
+        targets = torch.randint(CLASSES, (tokens,)).to(device)
+
+        def run() -> None:
+            logits.grad = None
+            F.cross_entropy(logits, targets).backward()
+
+        return run
+
+    def adam(foreach: bool) -> Callable[[str], Program]:
+        def make(device: str) -> Program:
+            sizes = [ADAM_PARAMETERS // 10] * 10
+            parameters = [torch.nn.Parameter(tensor(device, size)) for size in sizes]
+            for parameter in parameters:
+                parameter.grad = tensor(device, parameter.numel())
+            optimizer = torch.optim.Adam(parameters, lr=1e-3, foreach=foreach)
+            return optimizer.step
+
+        return make
+
+    def column_sum(device: str) -> Program:
+        x = tensor(device)
+        return lambda: x.sum(0)
+
+    # Adam reads parameter, gradient and two moments and writes all but the gradient.
+    adam_bytes = 7 * ADAM_PARAMETERS // 10 * 10 * FLOAT
+    return [
+        Kernel("gelu(x + y) * z", 4 * array, pointwise),
+        Kernel("softmax", 2 * array, softmax),
+        Kernel("layer_norm(x + residual)", 4 * array, layer_norm),
+        # Logits for the loss, logits again for the gradient, which is written.
+        Kernel("cross entropy, forward and backward", 3 * logits_bytes, cross_entropy),
+        Kernel("Adam, 10M parameters, one by one", adam_bytes, adam(foreach=False)),
+        Kernel("Adam, 10M parameters, foreach", adam_bytes, adam(foreach=True)),
+        Kernel("column sum", array, column_sum),
+    ]
+
+
+# --- The machine -----------------------------------------------------------------------------
+
+
+def last_level_cache() -> int:
+    """Bytes; 0 where the system does not say."""
+    sizes = {}
+    for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        size = re.fullmatch(r"(\d+)([KMG]?)", (index / "size").read_text().strip())
+        if size:
+            scale = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[size[2]]
+            sizes[int((index / "level").read_text())] = int(size[1]) * scale
+    return sizes[max(sizes)] if sizes else 0
+
+
+# --- Timing ----------------------------------------------------------------------------------
+
+
+def seconds(program: Program, synchronize: Callable[[], None]) -> float:
+    start = perf_counter()
+    result = program()
+    synchronize()
+    del result
+    return perf_counter() - start
+
+
+def make_hot(program: Program, name: str) -> None:
+    """Repeat until all operations are deferred in two runs that follow one another."""
+    import torch
+
+    quiet = 0
+    for _ in range(20):
+        before = torch.lazy.metrics()
+        program()
+        torch.lazy.synchronize()
+        torch.lazy.wait_for_compiles()
+        after = torch.lazy.metrics()
+        quiet = quiet + 1 if after["run_at_once"] == before["run_at_once"] else 0
+        if quiet == 2:
+            return
+    raise SystemExit(f"{name}: still not deferred after 20 repetitions")
+
+
+def measure(kernel: Kernel, copy: Program, copy_bytes: int, args) -> dict:
+    import torch
+
+    def nothing() -> None:
+        pass
+
+    before = torch.lazy.metrics()["fallbacks"].get("window not compiled", 0)
+    lazy, eager = kernel.make("lazy"), kernel.make("cpu")
+    make_hot(lazy, kernel.name)
+    eager()
+    copy()
+    times: dict[str, list[float]] = {"lazy": [], "eager": [], "copy": []}
+    runs = [
+        ("lazy", lazy, torch.lazy.synchronize),
+        ("eager", eager, nothing),
+        ("copy", copy, nothing),
+    ]
+    at_once = torch.lazy.metrics()["run_at_once"]
+    for number in range(args.rounds):
+        # Another order each round: none always follows the same neighbour.
+        for name, program, synchronize in (*runs[number % 3 :], *runs[: number % 3]):
+            times[name].append(seconds(program, synchronize))
+    metrics = torch.lazy.metrics()
+    bandwidth = kernel.bytes / median(times["lazy"])
+    copy_bandwidth = copy_bytes / median(times["copy"])
+    return {
+        "kernel": kernel.name,
+        "threads": torch.get_num_threads(),
+        "bytes": kernel.bytes,
+        "seconds": median(times["lazy"]),
+        "eager_seconds": median(times["eager"]),
+        "bandwidth": bandwidth,
+        "copy_bandwidth": copy_bandwidth,
+        "of_copy": bandwidth / copy_bandwidth,
+        "to_eager": median(a / b for a, b in zip(times["lazy"], times["eager"], strict=True)),
+        "run_at_once": metrics["run_at_once"] - at_once,
+        "not_compiled": metrics["fallbacks"].get("window not compiled", 0) - before,
+    }
+
+
+# --- Printing --------------------------------------------------------------------------------
+
+HEADINGS = ("kernel", "threads", "MB moved", "ms", "GB/s", "of copy", "to eager")
+
+
+def print_row(row: dict) -> None:
+    cells = (
+        row["kernel"],
+        str(row["threads"]),
+        f"{row['bytes'] / 1e6:.0f}",
+        f"{row['seconds'] * 1e3:.2f}",
+        f"{row['bandwidth'] / 1e9:.1f}",
+        f"{row['of_copy']:.2f}",
+        f"{row['to_eager']:.2f}",
+    )
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def mistakes(rows: list[dict]) -> list[str]:
+    """A line for each row that is not what its heading says."""
+    return [
+        f"{row['kernel']}: {row['run_at_once']} operations ran at the call, "
+        f"{row['not_compiled']} windows were not compiled"
+        for row in rows
+        if row["run_at_once"] or row["not_compiled"]
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", default="1,2", help="comma-separated thread counts")
+    parser.add_argument("--mib", type=int, help="size of an array (default: by the cache)")
+    parser.add_argument("--rounds", type=int, default=15, help="timed runs of each")
+    parser.add_argument("--only", help="run kernels whose name contains this")
+    parser.add_argument("--json", help="also write the figures to this file")
+    args = parser.parse_args()
+
+    import torch
+
+    if not hasattr(torch, "lazy"):
+        raise SystemExit("torch.lazy is missing: is torch_lazy installed and loadable?")
+    cache = last_level_cache()
+    wanted = max(LEAST_MIB << 20, CACHES * cache)
+    array_bytes = args.mib << 20 if args.mib else wanted
+    print(
+        f"torch {torch.__version__}, last-level cache {cache >> 20} MiB,"
+        f" arrays of {array_bytes >> 20} MiB\n"
+    )
+    print(DEFINITIONS.format(rounds=args.rounds))
+    if array_bytes < wanted:
+        print(f"Arrays below {wanted >> 20} MiB: caches may serve part of the traffic.\n")
+    chosen = [k for k in kernels(array_bytes) if not args.only or args.only in k.name]
+    if not chosen:
+        parser.error(f"no kernel's name contains {args.only!r}")
+
+    source, target = torch.ones(array_bytes // FLOAT), torch.zeros(array_bytes // FLOAT)
+    rows = []
+    gc.disable()
+    print("| " + " | ".join(HEADINGS) + " |\n|" + "---|" * len(HEADINGS))
+    for threads in (int(count) for count in args.threads.split(",")):
+        torch.set_num_threads(threads)
+        for kernel in chosen:
+            rows.append(measure(kernel, lambda: target.copy_(source), 2 * array_bytes, args))
+            print_row(rows[-1])
+            gc.collect()
+            torch.lazy.empty_cache()
+        copies = median(r["copy_bandwidth"] for r in rows if r["threads"] == threads)
+        print(
+            f"| copy | {threads} | {2 * array_bytes / 1e6:.0f} |"
+            f" {2 * array_bytes / copies * 1e3:.2f} | {copies / 1e9:.1f} | 1.00 | |",
+            flush=True,
+        )
+    gc.enable()
+    if args.json:
+        Path(args.json).write_text(json.dumps(rows, indent=1))
+    wrong = mistakes(rows)
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+// Clang: C++ source text to an LLVM module.
+#pragma once
+
+#include <llvm/ADT/StringRef.h>
+
+#include <memory>
+#include <string>
+
+#include "backend/cpu/compiler/target.h"
+
+namespace llvm {
+class LLVMContext;
+class Module;
+}  // namespace llvm
+
+namespace torch_lazy::compiler {
+
+// The language and its floating point, as options of Clang's front end; part of what an object
+// depends on.
+std::string describe_options();
+
+// The module, not optimized yet, or null with Clang's messages in `messages`.
+std::unique_ptr<llvm::Module> parse(llvm::StringRef source, const Target& target,
+                                    llvm::LLVMContext& context, std::string& messages);
+
+}  // namespace torch_lazy::compiler

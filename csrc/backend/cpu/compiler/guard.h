@@ -1,0 +1,20 @@
+// Runs a part of the compiler so that it can crash or run too long and the process goes on.
+#pragma once
+
+#include <llvm/ADT/STLFunctionalExtras.h>
+
+#include <cstdint>
+#include <string>
+
+namespace torch_lazy::compiler {
+
+// Runs `work` on a thread of its own, whose stack has a known size, and waits for it. False with
+// `failure` set where it crashed, met an error that LLVM cannot go on after, or gave up at the
+// deadline. What it had allocated is then lost, and objects it worked on must not be used again.
+bool run_guarded(llvm::function_ref<void()> work, int64_t time_limit_ns, std::string& failure);
+
+// Called by `work` where it holds no lock: leaves it, without running destructors, when its time is
+// over.
+void check_deadline();
+
+}  // namespace torch_lazy::compiler

@@ -1,0 +1,19 @@
+// Finds and opens libtorch_lazy_compiler.so.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "backend/cpu/compiler/compiler_api.h"
+
+namespace torch_lazy {
+
+// Opened on first use: the file that the environment variable TORCH_LAZY_COMPILER_LIBRARY names,
+// else the one beside the module. Never closed. Raises std::runtime_error, each time, where it
+// cannot be opened.
+const TorchLazyCompilerApi& compiler_library();
+
+// Copies the text and gives the bytes back to the library.
+std::string take_text(const TorchLazyCompilerApi& library, TorchLazyBytes& bytes);
+
+}  // namespace torch_lazy

@@ -1,0 +1,187 @@
+#include "backend/cpu/kernel_compiler.h"
+
+#include <fmt/format.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+
+#include "backend/cpu/compiler_library.h"
+#include "backend/cpu/kernel_cache.h"
+
+namespace torch_lazy {
+namespace {
+
+constexpr size_t kCacheBytes = 64 << 20;
+
+// Global: what the process shares. Never destroyed, because kernels may outlive static destructors.
+struct Shared {
+  KernelCache cache{kCacheBytes};
+  std::once_flag made_loader;
+  TorchLazyLoader* loader = nullptr;
+};
+
+std::atomic<Shared*>& shared_slot() {
+  static auto* const slot = new std::atomic<Shared*>(new Shared);
+  // A child may have been forked with locks held, and with compiles on their way whose threads it
+  // does not have: it starts afresh. Kernels that are loaded go on working.
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { shared_slot() = new Shared; });
+  static_cast<void>(registered);
+  return *slot;
+}
+
+struct {
+  std::atomic<int64_t> compiled{0}, compile_ns{0}, cache_hits{0}, failed{0};
+} counters;
+
+struct {
+  std::atomic<int64_t> source_bytes{KernelCompileLimits().source_bytes};
+  std::atomic<int64_t> nanoseconds{KernelCompileLimits().nanoseconds};
+} limits;
+
+// PyTorch's library first: Python loads it without making its symbols global.
+void* resolve(void*, const char* name) {
+  static void* const torch = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+  if (void* const found = torch ? dlsym(torch, name) : nullptr) return found;
+  return dlsym(RTLD_DEFAULT, name);
+}
+
+TorchLazyLoader* loader_of(Shared& shared) {
+  const TorchLazyCompilerApi& library = compiler_library();
+  std::call_once(shared.made_loader, [&] {
+    TorchLazyBytes error{};
+    shared.loader = library.create_loader(resolve, nullptr, &error);
+    if (shared.loader == nullptr) {
+      throw std::runtime_error("kernels cannot be loaded: " + take_text(library, error));
+    }
+  });
+  return shared.loader;
+}
+
+TorchLazyTarget api_target(KernelTarget target) {
+  switch (target) {
+    case KernelTarget::kAvx2:
+      return TORCH_LAZY_TARGET_AVX2;
+    case KernelTarget::kBaseline:
+      return TORCH_LAZY_TARGET_BASELINE;
+    case KernelTarget::kHost:
+      break;
+  }
+  return TORCH_LAZY_TARGET_HOST;
+}
+
+// The calling thread's compiler for the target, made on first use.
+TorchLazyCompiler* compiler_for(KernelTarget target) {
+  struct Destroy {
+    void operator()(TorchLazyCompiler* compiler) const {
+      compiler_library().destroy_compiler(compiler);
+    }
+  };
+  thread_local std::array<std::unique_ptr<TorchLazyCompiler, Destroy>, 3> compilers;
+  auto& compiler = compilers.at(static_cast<size_t>(target));
+  if (compiler == nullptr) {
+    const TorchLazyCompilerApi& library = compiler_library();
+    TorchLazyBytes error{};
+    compiler.reset(library.create_compiler(api_target(target), &error));
+    if (compiler == nullptr) {
+      throw std::runtime_error("no kernel can be compiled: " + take_text(library, error));
+    }
+  }
+  return compiler.get();
+}
+
+std::string compile_to(TorchLazyOutput output, const std::string& source, const std::string& name,
+                       KernelTarget target) {
+  const TorchLazyCompilerApi& library = compiler_library();
+  const TorchLazyCompileRequest request{source.data(), source.size(),
+                                        static_cast<size_t>(limits.source_bytes.load()),
+                                        limits.nanoseconds.load(), output};
+  TorchLazyCompileResult result = library.compile(compiler_for(target), &request);
+  std::string bytes = take_text(library, result.bytes);
+  if (result.succeeded == 0) {
+    throw std::runtime_error(fmt::format("the kernel {} does not compile: {}", name, bytes));
+  }
+  return bytes;
+}
+
+std::shared_ptr<const CompiledKernel> compile(const std::string& source, const std::string& name,
+                                              KernelTarget target) {
+  const auto start = std::chrono::steady_clock::now();
+  auto kernel = load_kernel(compile_to(TORCH_LAZY_OUTPUT_OBJECT, source, name, target), name);
+  counters.compile_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+  ++counters.compiled;
+  return kernel;
+}
+
+}  // namespace
+
+std::shared_ptr<const CompiledKernel> compile_kernel(const std::string& source,
+                                                     const std::string& name, KernelTarget target) {
+  bool hit = false;
+  try {
+    auto kernel = shared_slot().load()->cache.get(
+        {target, name, source}, [&] { return compile(source, name, target); }, hit);
+    if (hit) ++counters.cache_hits;
+    return kernel;
+  } catch (...) {
+    ++counters.failed;
+    throw;
+  }
+}
+
+std::shared_ptr<const CompiledKernel> load_kernel(const std::string& object,
+                                                  const std::string& name) {
+  const TorchLazyCompilerApi& library = compiler_library();
+  Shared* shared = shared_slot();
+  void* address = nullptr;
+  TorchLazyBytes error{};
+  TorchLazyCode* code = library.load(loader_of(*shared), object.data(), object.size(), name.c_str(),
+                                     &address, &error);
+  if (code == nullptr) {
+    throw std::runtime_error(
+        fmt::format("the kernel {} cannot be loaded: {}", name, take_text(library, error)));
+  }
+  return std::make_shared<const CompiledKernel>(
+      reinterpret_cast<KernelFunction>(address), object,
+      std::shared_ptr<void>(code, [shared](void* loaded) {
+        // In a forked child the parent's loader may be locked for ever; the memory is the process's
+        // own then, and is left.
+        if (shared == shared_slot()) {
+          compiler_library().unload(static_cast<TorchLazyCode*>(loaded));
+        }
+      }));
+}
+
+const std::string& kernel_target_description(KernelTarget target) {
+  thread_local std::array<std::string, 3> descriptions;
+  std::string& description = descriptions.at(static_cast<size_t>(target));
+  if (description.empty()) description = compiler_library().describe(compiler_for(target));
+  return description;
+}
+
+int kernel_vector_bits(KernelTarget target) {
+  return compiler_library().vector_bits(compiler_for(target));
+}
+
+std::string kernel_listing(const std::string& source, KernelListing listing, KernelTarget target) {
+  return compile_to(
+      listing == KernelListing::kAssembly ? TORCH_LAZY_OUTPUT_ASSEMBLY : TORCH_LAZY_OUTPUT_LLVM_IR,
+      source, "to list", target);
+}
+
+void set_kernel_compile_limits(KernelCompileLimits wanted) {
+  limits.source_bytes = wanted.source_bytes;
+  limits.nanoseconds = wanted.nanoseconds;
+}
+
+KernelCompilerCounters kernel_compiler_counters() {
+  return {counters.compiled, counters.compile_ns, counters.cache_hits, counters.failed};
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,436 @@
+#include "codegen/expression_builder.h"
+
+#include <c10/util/Exception.h>
+
+#include <bit>
+#include <unordered_set>
+
+#include "codegen/pointwise.h"
+
+namespace torch_lazy::codegen {
+namespace {
+
+struct Unexpressible {
+  NodeId node;
+};
+
+class ExpressionBuilder {
+ public:
+  ExpressionBuilder(const LowerContext& context, const FusionGroup& group, Draft& draft)
+      : context_(context), graph_(context.graph), group_(group), draft_(draft) {
+    draft_.extents.assign(group.domain.begin(), group.domain.end());
+    draft_.reduced = group.reduced;
+    for (const auto* nodes : {&group.nodes, &group.inlined})
+      for (const NodeId node : *nodes)
+        for (const ValueId value : graph_.nodes[size_t(node)].outputs) members_.insert(value);
+  }
+
+  void build() {
+    for (const ValueId value : group_.stored) store(value);
+  }
+
+ private:
+  // ---- Maps ----
+
+  size_t axes() const { return draft_.extents.size(); }
+
+  // The axes that the dimensions of a value of the group run along: all, or the kept ones only.
+  IndexMap own_map(ValueId id, NodeId node) const {
+    const CoreValue& value = graph_.values[size_t(id)];
+    IndexMap map(value.sizes.size(), Affine(axes()));
+    for (const bool all : {true, false}) {
+      size_t axis = 0;
+      bool fits = true;
+      for (size_t d = 0; d < value.sizes.size() && fits; ++d) {
+        map[d] = Affine(axes());
+        if (value.sizes[d] == 1) continue;
+        while (!all && axis < axes() && draft_.reduced[axis]) ++axis;
+        fits = axis < axes() && draft_.extents[axis] == value.sizes[d];
+        if (fits) map[d].coefficients[axis++] = 1;
+      }
+      while (!all && axis < axes() && draft_.reduced[axis]) ++axis;
+      if (fits && axis == axes()) return map;
+    }
+    throw Unexpressible{node};
+  }
+
+  // ---- Expressions ----
+
+  ExprId add(Expr expr) {
+    draft_.exprs.push_back(std::move(expr));
+    return ExprId(draft_.exprs.size()) - 1;
+  }
+
+  ExprId operation(Op op, Type type, std::vector<ExprId> arguments) {
+    Expr expr;
+    expr.op = op;
+    expr.type = type;
+    expr.arguments = std::move(arguments);
+    return add(std::move(expr));
+  }
+
+  Type type(ExprId id) const { return draft_.exprs[size_t(id)].type; }
+
+  ExprId cast(ExprId id, Type to) { return type(id) == to ? id : operation(Op::kCast, to, {id}); }
+
+  ExprId integer(int64_t value, Type type) {
+    Expr expr;
+    expr.op = Op::kInteger;
+    expr.type = type;
+    expr.value = Size::constant(value);
+    return add(std::move(expr));
+  }
+
+  ExprId number(const c10::Scalar& scalar, Type type) {
+    if (!is_floating(type)) return integer(scalar.to<int64_t>(), type);
+    const double value = scalar.to<double>();
+    size_t slot = 0;
+    while (slot < draft_.numbers.size() &&
+           std::bit_cast<uint64_t>(draft_.numbers[slot]) != std::bit_cast<uint64_t>(value))
+      ++slot;
+    if (slot == draft_.numbers.size()) draft_.numbers.push_back(value);
+    const bool low = type == Type::kBFloat16 || type == Type::kHalf;
+    Expr expr;
+    expr.op = Op::kNumber;
+    expr.type = low ? Type::kFloat : type;
+    expr.value = Size::of_slot(uint32_t(slot));
+    return cast(add(std::move(expr)), type);
+  }
+
+  ExprId index_expression(const Affine& affine) {
+    ExprId sum = kNoId;
+    for (size_t axis = 0; axis < axes(); ++axis) {
+      if (affine.coefficients[axis] == 0) continue;
+      Expr expr;
+      expr.op = Op::kIndex;
+      expr.type = Type::kInt64;
+      expr.dimension = uint32_t(axis);
+      ExprId term = add(std::move(expr));
+      if (affine.coefficients[axis] != 1)
+        term = operation(Op::kMul, Type::kInt64,
+                         {term, integer(affine.coefficients[axis], Type::kInt64)});
+      sum = sum == kNoId ? term : operation(Op::kAdd, Type::kInt64, {sum, term});
+    }
+    if (sum == kNoId) return integer(affine.constant, Type::kInt64);
+    if (affine.constant == 0) return sum;
+    return operation(Op::kAdd, Type::kInt64, {sum, integer(affine.constant, Type::kInt64)});
+  }
+
+  // ---- Memory ----
+
+  uint32_t buffer_of(ValueId id, bool written) {
+    for (size_t i = 0; i < draft_.bindings.size(); ++i)
+      if (draft_.bindings[i].value == id && draft_.bindings[i].written == written)
+        return uint32_t(i);
+    const CoreValue& value = graph_.values[size_t(id)];
+    Buffer buffer;
+    buffer.type = type_of(value.dtype);
+    buffer.name = "b" + std::to_string(draft_.buffers.size());
+    buffer.written = written;
+    draft_.buffers.push_back(std::move(buffer));
+    draft_.bindings.push_back({id, written});
+    return uint32_t(draft_.buffers.size() - 1);
+  }
+
+  static Access access_of(const Affine& affine) {
+    Access access;
+    access.offset = Size::constant(affine.constant);
+    for (const int64_t stride : affine.coefficients)
+      access.strides.push_back(Size::constant(stride));
+    return access;
+  }
+
+  ExprId load(ValueId id, Access access) {
+    Expr expr;
+    expr.op = Op::kLoad;
+    expr.type = type_of(graph_.values[size_t(id)].dtype);
+    expr.buffer = buffer_of(id, false);
+    expr.access = std::move(access);
+    return add(std::move(expr));
+  }
+
+  // A value in memory, itself or through views.
+  struct Memory {
+    ValueId base;
+    Layout layout;  // from the start of the base's memory
+  };
+
+  Memory memory_of(ValueId id) const {
+    const CoreValue& value = graph_.values[size_t(id)];
+    if (value.producer == kNoId || graph_.nodes[size_t(value.producer)].kind != CoreKind::kView)
+      return {id, context_.layouts[size_t(id)]};
+    const CoreNode& view = graph_.nodes[size_t(value.producer)];
+    const ValueId base = view.inputs[0];
+    Memory memory{base, view.layout};
+    // A view of an input counts from the start of its storage, a binding from its first element.
+    const CoreValue& base_value = graph_.values[size_t(base)];
+    if (base_value.producer == kNoId)
+      memory.layout.offset -= context_.input_offsets[size_t(base_value.input)];
+    return memory;
+  }
+
+  ExprId store(ValueId id) {
+    const CoreValue& value = graph_.values[size_t(id)];
+    const IndexMap map = own_map(id, value.producer);
+    const ExprId expr = evaluate(id, map, value.producer);
+    Store store;
+    store.buffer = buffer_of(id, true);
+    store.access = access_of(address(map, context_.layouts[size_t(id)], axes()));
+    store.expr = cast(expr, type_of(value.dtype));
+    draft_.stores.push_back(std::move(store));
+    return expr;
+  }
+
+  // ---- Values ----
+
+  std::string key(ValueId id, const IndexMap& map) const {
+    std::string key(reinterpret_cast<const char*>(&id), sizeof id);
+    for (const Affine& affine : map) {
+      key.append(reinterpret_cast<const char*>(&affine.constant), sizeof(int64_t));
+      key.append(reinterpret_cast<const char*>(affine.coefficients.data()),
+                 sizeof(int64_t) * affine.coefficients.size());
+    }
+    return key;
+  }
+
+  // The element of the value that the map names. `reader` is who fails where it cannot be had.
+  ExprId evaluate(ValueId id, const IndexMap& map, NodeId reader) {
+    const std::string known = key(id, map);
+    if (const auto found = evaluated_.find(known); found != evaluated_.end()) return found->second;
+    const ExprId expr = compute(id, map, reader);
+    evaluated_.emplace(known, expr);
+    return expr;
+  }
+
+  ExprId compute(ValueId id, const IndexMap& map, NodeId reader) {
+    const CoreValue& value = graph_.values[size_t(id)];
+    const CoreNode* node =
+        value.producer == kNoId ? nullptr : &graph_.nodes[size_t(value.producer)];
+    if (node && node->kind == CoreKind::kNumber) return number(node->number, type_of(value.dtype));
+    if (node && node->kind == CoreKind::kView && members_.count(node->inputs[0]))
+      return view_of_member(*node, map, reader);
+    if (!node || !members_.count(id)) {
+      const Memory memory = memory_of(id);
+      return load(memory.base, access_of(address(map, memory.layout, axes())));
+    }
+    const NodeId self = value.producer;
+    switch (node->kind) {
+      case CoreKind::kPointwise: {
+        std::vector<ExprId> arguments;
+        for (const ValueId input : node->inputs)
+          arguments.push_back(evaluate(input, broadcast(input, map), self));
+        return pointwise(*node, value, arguments);
+      }
+      case CoreKind::kCopy:
+        return cast(evaluate(node->inputs[0], broadcast(node->inputs[0], map), self),
+                    type_of(value.dtype));
+      case CoreKind::kFill:
+        return number(node->number, type_of(value.dtype));
+      case CoreKind::kArange:
+        return arange(*node, map[0], type_of(value.dtype));
+      case CoreKind::kReduction:
+        return reduce(id, *node, map, self);
+      case CoreKind::kGather:
+        return gather(*node, map, self);
+      default:
+        throw Unexpressible{self};
+    }
+  }
+
+  // Sizes broadcast from the right; a dimension of size 1 is read at 0.
+  IndexMap broadcast(ValueId input, const IndexMap& map) const {
+    const Extents& sizes = graph_.values[size_t(input)].sizes;
+    IndexMap result(sizes.size(), Affine(axes()));
+    const size_t skipped = map.size() - sizes.size();
+    for (size_t d = 0; d < sizes.size(); ++d)
+      if (sizes[d] != 1) result[d] = map[skipped + d];
+    return result;
+  }
+
+  ExprId view_of_member(const CoreNode& view, const IndexMap& map, NodeId reader) {
+    const CoreValue& base = graph_.values[size_t(view.inputs[0])];
+    const Affine linear = address(map, view.layout, axes());
+    const auto index = index_at(linear, base.sizes, base.strides, draft_.extents);
+    if (!index || !is_dense(base.sizes, base.strides)) throw Unexpressible{reader};
+    return evaluate(view.inputs[0], *index, reader);
+  }
+
+  ExprId pointwise(const CoreNode& node, const CoreValue& value, std::vector<ExprId> arguments) {
+    const auto add_operation = [&](Op op, Type type, std::vector<ExprId> operands) {
+      return operation(op, type, std::move(operands));
+    };
+    const PointwiseBuilder builder{
+        add_operation, [&](ExprId id) { return type(id); },
+        [&](double value, Type type) { return number(c10::Scalar(value), type); }};
+    return build_pointwise(node.op, type_of(value.dtype), std::move(arguments), builder);
+  }
+
+  ExprId arange(const CoreNode& node, const Affine& index, Type type) {
+    // Computed in double or int64 and rounded once, as ATen's arange does on the CPU.
+    const ExprId position = index_expression(index);
+    if (!is_floating(type)) {
+      const ExprId scaled = operation(Op::kMul, Type::kInt64,
+                                      {position, integer(node.step.to<int64_t>(), Type::kInt64)});
+      return cast(operation(Op::kAdd, Type::kInt64,
+                            {scaled, integer(node.number.to<int64_t>(), Type::kInt64)}),
+                  type);
+    }
+    const ExprId scaled = operation(
+        Op::kMul, Type::kDouble, {cast(position, Type::kDouble), number(node.step, Type::kDouble)});
+    const ExprId sum =
+        operation(Op::kAdd, Type::kDouble, {scaled, number(node.number, Type::kDouble)});
+    const bool low = type == Type::kBFloat16 || type == Type::kHalf;
+    return cast(low ? cast(sum, Type::kFloat) : sum, type);
+  }
+
+  // A result of a reduction exists only once per point of the kept axes: no other index can be had.
+  ExprId reduce(ValueId id, const CoreNode& node, const IndexMap& map, NodeId self) {
+    const CoreValue& input = graph_.values[size_t(node.inputs[0])];
+    std::vector<bool> reduced(input.sizes.size());
+    bool single = true;  // every reduced dimension has one element: nothing is reduced
+    for (const int64_t d : node.dims) {
+      reduced[size_t(d)] = true;
+      single &= input.sizes[size_t(d)] == 1;
+    }
+    if (!single && !(map == own_map(id, self))) throw Unexpressible{self};
+    IndexMap inner(input.sizes.size(), Affine(axes()));
+    size_t axis = 0, kept = 0;
+    for (size_t d = 0; d < input.sizes.size(); ++d) {
+      const size_t own = kept;
+      if (!reduced[d] || node.keepdim) ++kept;
+      if (!reduced[d]) inner[d] = map[own];
+      if (!reduced[d] || input.sizes[d] == 1) continue;
+      while (axis < axes() && !draft_.reduced[axis]) ++axis;
+      if (axis == axes() || draft_.extents[axis] != input.sizes[d]) throw Unexpressible{self};
+      inner[d].coefficients[axis++] = 1;
+    }
+    while (axis < axes() && !draft_.reduced[axis]) ++axis;
+    if (!single && axis != axes()) throw Unexpressible{self};
+    const Type result = type_of(graph_.values[size_t(id)].dtype);
+    if (single) {
+      const bool index = node.op == Op::kReduceArgMax || node.op == Op::kReduceArgMin;
+      const ExprId argument = evaluate(node.inputs[0], inner, self);
+      if (index) return integer(0, result);
+      const bool truth = node.op == Op::kReduceAnd || node.op == Op::kReduceOr;
+      return cast(truth ? cast(argument, Type::kBool) : argument, result);
+    }
+    return reduce_expression(node.op, result, evaluate(node.inputs[0], inner, self));
+  }
+
+  ExprId reduce_expression(Op op, Type result, ExprId argument) {
+    const bool low = result == Type::kBFloat16 || result == Type::kHalf;
+    switch (op) {
+      case Op::kReduceArgMax:
+      case Op::kReduceArgMin:
+        if (type(argument) == Type::kBFloat16 || type(argument) == Type::kHalf)
+          argument = cast(argument, Type::kFloat);
+        return operation(op, Type::kInt64, {argument});
+      case Op::kReduceAnd:
+      case Op::kReduceOr:
+        return cast(operation(op, Type::kBool, {cast(argument, Type::kBool)}), result);
+      default: {
+        const Type computed = low ? Type::kFloat : result;
+        if (computed == Type::kBool)  // of bools: max is any, min is all
+          op = op == Op::kReduceMin || op == Op::kReduceProd ? Op::kReduceAnd : Op::kReduceOr;
+        return cast(operation(op, computed, {cast(argument, computed)}), result);
+      }
+    }
+  }
+
+  // Indices were checked before the kernel runs. The source is read at an index that only the
+  // kernel knows, so it must lie in memory.
+  ExprId gather(const CoreNode& node, const IndexMap& map, NodeId self) {
+    const ValueId source = node.inputs[0], index = node.inputs[1];
+    const Memory memory = memory_of(source);
+    if (members_.count(memory.base)) throw Unexpressible{self};
+    const size_t d = size_t(node.dims[0]);
+    const CoreValue& index_value = graph_.values[size_t(index)];
+    IndexMap at_index, at_source(memory.layout.sizes.size(), Affine(axes()));
+    switch (node.gather) {
+      case GatherKind::kRows:
+        at_index.assign(map.begin(), map.end() - 1);
+        at_source[1] = map.back();
+        break;
+      case GatherKind::kIndexSelect:
+        if (!index_value.sizes.empty()) at_index = {map[d]};
+        for (size_t i = 0; i < map.size(); ++i)
+          if (i != d) at_source[i] = map[i];
+        break;
+      case GatherKind::kElements:
+        at_index = map;
+        for (size_t i = 0; i < map.size(); ++i)
+          if (i != d) at_source[i] = map[i];
+        break;
+    }
+    const ExprId position = cast(evaluate(index, broadcast(index, at_index), self), Type::kInt64);
+    Access access = access_of(address(at_source, memory.layout, axes()));
+    access.indirect.push_back({position, Size::constant(memory.layout.strides[d])});
+    return load(memory.base, std::move(access));
+  }
+
+  const LowerContext& context_;
+  const CoreGraph& graph_;
+  const FusionGroup& group_;
+  Draft& draft_;
+  std::unordered_set<ValueId> members_;  // values that the group's nodes make
+  std::unordered_map<std::string, ExprId> evaluated_;
+};
+
+}  // namespace
+
+Type type_of(c10::ScalarType dtype) {
+  switch (dtype) {
+    case c10::ScalarType::Bool:
+      return Type::kBool;
+    case c10::ScalarType::Byte:
+      return Type::kUInt8;
+    case c10::ScalarType::Char:
+      return Type::kInt8;
+    case c10::ScalarType::Short:
+      return Type::kInt16;
+    case c10::ScalarType::Int:
+      return Type::kInt32;
+    case c10::ScalarType::Long:
+      return Type::kInt64;
+    case c10::ScalarType::BFloat16:
+      return Type::kBFloat16;
+    case c10::ScalarType::Half:
+      return Type::kHalf;
+    case c10::ScalarType::Float:
+      return Type::kFloat;
+    case c10::ScalarType::Double:
+      return Type::kDouble;
+    default:
+      TORCH_CHECK(false, "kernels do not compute with dtype ", dtype);
+  }
+}
+
+bool has_type(c10::ScalarType dtype) {
+  switch (dtype) {
+    case c10::ScalarType::Bool:
+    case c10::ScalarType::Byte:
+    case c10::ScalarType::Char:
+    case c10::ScalarType::Short:
+    case c10::ScalarType::Int:
+    case c10::ScalarType::Long:
+    case c10::ScalarType::BFloat16:
+    case c10::ScalarType::Half:
+    case c10::ScalarType::Float:
+    case c10::ScalarType::Double:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::optional<LowerFailure> build_expressions(const LowerContext& context, const FusionGroup& group,
+                                              Draft& draft) {
+  try {
+    ExpressionBuilder(context, group, draft).build();
+  } catch (const Unexpressible& failed) {
+    return LowerFailure{failed.node};
+  }
+  return std::nullopt;
+}
+
+}  // namespace torch_lazy::codegen

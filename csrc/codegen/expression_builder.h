@@ -1,0 +1,34 @@
+// Builds the expressions of a kernel from the nodes of a fusion group.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/affine.h"
+#include "codegen/lower.h"
+
+namespace torch_lazy::codegen {
+
+// Loops before their order is chosen. An axis has a concrete extent; accesses have concrete strides
+// by axis (Size constants), which loop_order.h turns into slots.
+struct Draft {
+  std::vector<int64_t> extents;
+  std::vector<bool> reduced;
+  std::vector<Expr> exprs;
+  std::vector<Store> stores;
+  std::vector<Buffer> buffers;
+  std::vector<BufferBinding> bindings;
+  std::vector<double> numbers;
+};
+
+Type type_of(c10::ScalarType dtype);
+// False for dtypes that no kernel computes with (complex, quantized, float8, unsigned 16 and more).
+bool has_type(c10::ScalarType dtype);
+
+// Fills draft.exprs and draft.stores. Returns the node that cannot be expressed, if any.
+std::optional<LowerFailure> build_expressions(const LowerContext& context, const FusionGroup& group,
+                                              Draft& draft);
+
+}  // namespace torch_lazy::codegen

@@ -1,0 +1,321 @@
+#include "codegen/loop_order.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "codegen/draft_axes.h"
+#include "codegen/op_cost.h"
+
+namespace torch_lazy::codegen {
+namespace {
+
+// Elements of one chunk of a long reduction: long enough that its start-up is nothing, short enough
+// that a float sum loses nothing.
+constexpr int64_t kChunk = 16384;
+// Reductions shorter than this are one unit.
+constexpr int64_t kLongReduction = 4 * kChunk;
+// Elements of a block where lanes run along a kept axis: one stream of 64 KB of floats.
+constexpr int64_t kLongestBlock = 16384;
+
+size_t kept_count(const Draft& draft) {
+  return size_t(std::count(draft.reduced.begin(), draft.reduced.end(), false));
+}
+
+int64_t product(c10::ArrayRef<int64_t> extents) {
+  int64_t result = 1;
+  for (const int64_t extent : extents) result *= extent;
+  return result;
+}
+
+// Lanes run where most of the memory is read and written in a row.
+Axis choose_axis(const Draft& draft) {
+  const size_t kept = kept_count(draft), axes = draft.extents.size();
+  if (kept == axes) return Axis::kKept;
+  if (kept == 0) return Axis::kReduced;
+  double along_kept = 0, along_reduced = 0;
+  for_each_access(draft, [&](const Access& access, Type type) {
+    double touched = double(bytes_of(type));
+    for (size_t i = 0; i < axes; ++i)
+      if (access.strides[i].value != 0) touched *= double(draft.extents[i]);
+    if (access.strides[kept - 1].value == 1) along_kept += touched;
+    if (access.strides[axes - 1].value == 1) along_reduced += touched;
+  });
+  return along_kept > along_reduced ? Axis::kKept : Axis::kReduced;
+}
+
+// Drops expressions that no store needs, and buffers that nothing touches.
+void prune(Draft& draft) {
+  std::vector<bool> needed(draft.exprs.size());
+  for (const Store& store : draft.stores) {
+    needed[size_t(store.expr)] = true;
+    for (const Access::Indirect& indirect : store.access.indirect)
+      needed[size_t(indirect.index)] = true;
+    if (store.predicate != kNoPredicate) needed[size_t(store.predicate)] = true;
+  }
+  for (size_t i = draft.exprs.size(); i-- > 0;) {
+    if (!needed[i]) continue;
+    const Expr& expr = draft.exprs[i];
+    for (const ExprId argument : expr.arguments) needed[size_t(argument)] = true;
+    for (const Access::Indirect& indirect : expr.access.indirect)
+      needed[size_t(indirect.index)] = true;
+    if (expr.predicate != kNoPredicate) needed[size_t(expr.predicate)] = true;
+  }
+  std::vector<ExprId> kept(draft.exprs.size(), kNoId);
+  std::vector<int64_t> buffers(draft.buffers.size(), -1);
+  std::vector<Buffer> used_buffers;
+  std::vector<BufferBinding> used_bindings;
+  const auto use_buffer = [&](uint32_t& buffer) {
+    if (buffers[buffer] < 0) {
+      buffers[buffer] = int64_t(used_buffers.size());
+      used_buffers.push_back(draft.buffers[buffer]);
+      used_bindings.push_back(draft.bindings[buffer]);
+    }
+    buffer = uint32_t(buffers[buffer]);
+  };
+  const auto use_access = [&](Access& access) {
+    for (Access::Indirect& indirect : access.indirect)
+      indirect.index = kept[size_t(indirect.index)];
+  };
+  std::vector<Expr> exprs;
+  for (size_t i = 0; i < draft.exprs.size(); ++i) {
+    if (!needed[i]) continue;
+    Expr expr = std::move(draft.exprs[i]);
+    for (ExprId& argument : expr.arguments) argument = kept[size_t(argument)];
+    if (expr.op == Op::kLoad) {
+      use_buffer(expr.buffer);
+      use_access(expr.access);
+      if (expr.predicate != kNoPredicate) expr.predicate = kept[size_t(expr.predicate)];
+    }
+    kept[i] = ExprId(exprs.size());
+    exprs.push_back(std::move(expr));
+  }
+  for (Store& store : draft.stores) {
+    store.expr = kept[size_t(store.expr)];
+    use_buffer(store.buffer);
+    use_access(store.access);
+    if (store.predicate != kNoPredicate) store.predicate = kept[size_t(store.predicate)];
+  }
+  draft.exprs = std::move(exprs);
+  draft.buffers = std::move(used_buffers);
+  draft.bindings = std::move(used_bindings);
+  for (size_t i = 0; i < draft.buffers.size(); ++i)
+    draft.buffers[i].name = (draft.bindings[i].written ? "out" : "in") + std::to_string(i);
+}
+
+// Turns a draft with its axes in order into a kernel whose concrete numbers are slots.
+class Finisher {
+ public:
+  Finisher(Draft draft, const LowerContext& context, int64_t reduced_total)
+      : draft_(std::move(draft)), context_(context), reduced_total_(reduced_total) {}
+
+  LoweredKernel finish() {
+    prune(draft_);
+    Kernel& kernel = lowered_.kernel;
+    const size_t kept = kept_count(draft_);
+    kernel.axis = reduced_total_ > 0 ? Axis::kReduced : choose_axis(draft_);
+    choose_units(kept);
+    for (size_t axis = 0; axis < draft_.extents.size(); ++axis)
+      (axis < kept ? kernel.kept : kernel.reduced).push_back(slot(draft_.extents[axis]));
+    if (reduced_total_ > 0) kernel.reduced_total = slot(reduced_total_);
+    for_each_access(draft_, [&](Access& access, Type) {
+      access.offset = size(access.offset.value);
+      for (Size& stride : access.strides) stride = size(stride.value);
+      for (Access::Indirect& indirect : access.indirect)
+        indirect.stride = size(indirect.stride.value);
+    });
+    for (Expr& expr : draft_.exprs)
+      if (expr.op == Op::kInteger && std::abs(expr.value.value) > 1)
+        expr.value = slot(expr.value.value);
+    kernel.buffers = std::move(draft_.buffers);
+    kernel.exprs = std::move(draft_.exprs);
+    kernel.stores = std::move(draft_.stores);
+    kernel.size_slots = uint32_t(lowered_.sizes.size());
+    kernel.number_slots = uint32_t(draft_.numbers.size());
+    lowered_.buffers = std::move(draft_.bindings);
+    lowered_.numbers = std::move(draft_.numbers);
+    return std::move(lowered_);
+  }
+
+ private:
+  Size slot(int64_t value) {
+    const auto [found, made] = slots_.emplace(value, uint32_t(lowered_.sizes.size()));
+    if (made) lowered_.sizes.push_back(value);
+    return Size::of_slot(found->second);
+  }
+
+  // Strides and offsets of 0 and 1 are what code is specialised on.
+  Size size(int64_t value) {
+    return value == 0 || value == 1 ? Size::constant(value) : slot(value);
+  }
+
+  void choose_units(size_t kept) {
+    Kernel& kernel = lowered_.kernel;
+    const c10::ArrayRef<int64_t> extents(draft_.extents);
+    double per_element = 0;  // in simple operations, of which a vector does 16 at once
+    for (const Expr& expr : draft_.exprs) per_element += cost_of(expr) / 4.0;
+    per_element = std::max(per_element, 1.0);
+    const double inner = double(product(extents.slice(kept)));
+    if (kernel.axis == Axis::kReduced) {
+      lowered_.units = product(extents.slice(0, kept));
+      lowered_.unit_cost = per_element * inner;
+      return;
+    }
+    if (kept == 0) {  // a single point
+      lowered_.units = 1;
+      lowered_.unit_cost = per_element;
+      return;
+    }
+    const int64_t last = extents[kept - 1];
+    int64_t block = std::min(last, kLongestBlock);
+    if (kept < extents.size()) {  // blocks are all the parallelism that a column reduction may have
+      const int64_t share = (last + 2 * context_.threads - 1) / (2 * context_.threads);
+      const int64_t strip = 4 * context_.lanes;
+      block = std::min(block, std::max(strip, (share + strip - 1) / strip * strip));
+    }
+    kernel.block = slot(block);
+    lowered_.units = product(extents.slice(0, kept - 1)) * ((last + block - 1) / block);
+    lowered_.unit_cost = per_element * inner * double(block);
+  }
+
+  Draft draft_;
+  const LowerContext& context_;
+  const int64_t reduced_total_;
+  LoweredKernel lowered_;
+  std::unordered_map<int64_t, uint32_t> slots_;
+};
+
+// ---- Long reductions ----
+
+bool can_be_combined(Op op) {
+  switch (op) {
+    case Op::kReduceSum:
+    case Op::kReduceProd:
+    case Op::kReduceMin:
+    case Op::kReduceMax:
+    case Op::kReduceAnd:
+    case Op::kReduceOr:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// A reduction of everything to one point, with no value that varies after it.
+bool is_long_reduction(const Draft& draft) {
+  if (kept_count(draft) != 0 || draft.extents.empty()) return false;
+  if (product(draft.extents) < kLongReduction) return false;
+  const std::vector<AxisSet> varying = varying_axes(draft);
+  const std::vector<bool> after = after_reduction(draft);
+  for (size_t i = 0; i < draft.exprs.size(); ++i) {
+    if (is_reduction(draft.exprs[i].op) &&
+        (!can_be_combined(draft.exprs[i].op) || varying[size_t(draft.exprs[i].arguments[0])] == 0))
+      return false;
+    if (after[i] && varying[i] != 0) return false;
+  }
+  return true;
+}
+
+// Cuts the reduction: the first kernel stores one partial result a chunk, the second combines them
+// and does what follows.
+std::vector<LoweredKernel> cut_reduction(Draft draft, const LowerContext& context) {
+  const std::vector<bool> after = after_reduction(draft);
+  const std::vector<AxisSet> varying = varying_axes(draft);
+  int64_t total = 0, chunks = 0;
+  if (draft.extents.size() == 1) {
+    total = draft.extents[0];
+    chunks = (total + kChunk - 1) / kChunk;
+    draft.extents = {chunks, kChunk};
+    draft.reduced = {false, true};
+    for_each_access(draft, [](Access& access, Type) {
+      access.strides.insert(access.strides.begin(), Size::constant(0));
+    });
+  } else {
+    chunks = draft.extents[0];
+    draft.reduced[0] = false;
+  }
+  if (total > 0)  // the index of a chunk's element is that of the whole
+    for (Expr& expr : draft.exprs)
+      if (expr.op == Op::kIndex) expr.dimension = 1;
+
+  Draft first = draft, second;
+  second.extents = {chunks};
+  second.reduced = {true};
+  second.numbers = draft.numbers;
+  first.stores.clear();
+  std::vector<ExprId> in_second(draft.exprs.size(), kNoId);
+  const auto copied_buffer = [&](uint32_t buffer) {
+    second.buffers.push_back(draft.buffers[buffer]);
+    second.bindings.push_back(draft.bindings[buffer]);
+    return uint32_t(second.buffers.size() - 1);
+  };
+  const auto single_point = [](Access access) {
+    access.strides.assign(1, Size::constant(0));
+    return access;
+  };
+  // What follows the reduction and what that needs.
+  const auto copy_expr = [&](auto&& self, ExprId id) -> ExprId {
+    ExprId& known = in_second[size_t(id)];
+    if (known != kNoId) return known;
+    Expr expr = draft.exprs[size_t(id)];
+    if (is_reduction(expr.op)) {
+      Buffer partial{expr.type, "partial" + std::to_string(id), true, true};
+      BufferBinding binding{BufferBinding::kPartial - id, true};
+      Store store;
+      store.buffer = uint32_t(first.buffers.size());
+      store.access.strides.assign(first.extents.size(), Size::constant(0));
+      store.access.strides[0] = Size::constant(1);
+      store.expr = id;
+      first.stores.push_back(store);
+      first.buffers.push_back(partial);
+      first.bindings.push_back(binding);
+      partial.written = binding.written = false;
+      Expr load;
+      load.op = Op::kLoad;
+      load.type = expr.type;
+      load.buffer = uint32_t(second.buffers.size());
+      load.access.strides = {Size::constant(1)};
+      second.buffers.push_back(partial);
+      second.bindings.push_back(binding);
+      second.exprs.push_back(std::move(load));
+      expr.arguments = {ExprId(second.exprs.size()) - 1};
+    } else {
+      for (ExprId& argument : expr.arguments) argument = self(self, argument);
+      if (expr.op == Op::kLoad) {
+        for (Access::Indirect& indirect : expr.access.indirect)
+          indirect.index = self(self, indirect.index);
+        expr.buffer = copied_buffer(expr.buffer);
+        expr.access = single_point(expr.access);
+      }
+    }
+    second.exprs.push_back(std::move(expr));
+    return known = ExprId(second.exprs.size()) - 1;
+  };
+  for (const Store& store : draft.stores) {
+    if (!after[size_t(store.expr)] && varying[size_t(store.expr)] != 0) {
+      first.stores.push_back(store);
+      continue;
+    }
+    Store copy = store;
+    copy.expr = copy_expr(copy_expr, store.expr);
+    copy.buffer = copied_buffer(store.buffer);
+    copy.access = single_point(store.access);
+    second.stores.push_back(copy);
+  }
+  std::vector<LoweredKernel> kernels;
+  kernels.push_back(Finisher(std::move(first), context, total).finish());
+  kernels.push_back(Finisher(std::move(second), context, 0).finish());
+  for (LoweredKernel& kernel : kernels) kernel.partial_elements = chunks;
+  return kernels;
+}
+
+}  // namespace
+
+std::vector<LoweredKernel> choose_loops(Draft draft, const LowerContext& context) {
+  order_and_merge_axes(draft);
+  if (is_long_reduction(draft)) return cut_reduction(std::move(draft), context);
+  std::vector<LoweredKernel> kernels;
+  kernels.push_back(Finisher(std::move(draft), context, 0).finish());
+  return kernels;
+}
+
+}  // namespace torch_lazy::codegen

@@ -1,0 +1,51 @@
+// From a fusion group to loop IR: the one place that decides loops, axes and accesses.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "codegen/loop_ir.h"
+#include "graph/fusion_group.h"
+
+namespace torch_lazy::codegen {
+
+// What a kernel's pointer argument is bound to.
+struct BufferBinding {
+  static constexpr ValueId kPartial = -2;  // the results of the chunks of a long reduction
+  ValueId value = kNoId;  // whose memory, from the start of its own block (an input's data pointer)
+  bool written = false;
+};
+
+struct LoweredKernel {
+  Kernel kernel;
+  std::vector<BufferBinding> buffers;  // of kernel.buffers
+  std::vector<int64_t> sizes;          // values of the integer slots
+  std::vector<double> numbers;         // values of the double slots
+  int64_t units = 0;
+  double unit_cost = 0;  // in elements of simple arithmetic, for the grain of parallel loops
+  int64_t partial_elements = 0;  // of kPartial buffers, each
+};
+
+// A group that cannot be one kernel: `node` reads another member in a way that no loop order
+// serves.
+struct LowerFailure {
+  NodeId node;
+};
+
+struct LowerContext {
+  const CoreGraph& graph;
+  // By value: where its elements lie within the memory it is bound to. Groups read and write by
+  // these; they equal the value's own type except where a plan placed it (in a part of a cat).
+  const std::vector<Layout>& layouts;
+  // By graph input: elements from the start of its storage to its first element.
+  const std::vector<int64_t>& input_offsets;
+  int lanes = 16;   // of the target's vectors
+  int threads = 1;  // to cut long reductions for
+};
+
+// One kernel, or two where one long reduction is cut into chunks (the second reduces the first's
+// partial results). `failure` is set where there is none.
+std::vector<LoweredKernel> lower(const LowerContext& context, const FusionGroup& group,
+                                 std::optional<LowerFailure>& failure);
+
+}  // namespace torch_lazy::codegen

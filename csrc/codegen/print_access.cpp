@@ -1,0 +1,165 @@
+#include "codegen/print_access.h"
+
+namespace torch_lazy::codegen {
+namespace {
+
+void add_term(std::string& sum, const std::string& term) {
+  if (term.empty()) return;
+  if (!sum.empty()) sum += " + ";
+  sum += term;
+}
+
+}  // namespace
+
+std::string AccessPrinter::unit_offset(const Access& access) const {
+  std::string sum;
+  if (!access.offset.is(0)) sum = name_of_size(access.offset);
+  for (size_t i = 0; i < access.strides.size() && i < context_.kernel.kept.size(); ++i) {
+    if (i == context_.lane_dimension) continue;
+    add_term(sum, product(name_of_index(context_, i), access.strides[i]));
+  }
+  for (const auto& indirect : access.indirect) {
+    if (!context_.is_unit_scalar(indirect.index)) continue;
+    add_term(sum, product(name_of_scalar(context_, indirect.index), indirect.stride));
+  }
+  return sum;
+}
+
+void AccessPrinter::define_pointer(uint32_t buffer, const Access& access, SourceWriter& out) {
+  const std::string offset = unit_offset(access);
+  if (offset.empty()) return;
+  const Buffer& at = context_.kernel.buffers[buffer];
+  const std::string address = "p_" + at.name + " + " + offset;
+  if (pointers_.contains(address)) return;
+  const std::string name = "q" + std::to_string(defined_++) + "_" + at.name;
+  pointers_.emplace(address, name);
+  out.line((at.written ? "" : "const ") + std::string(storage_type(at.type)) + "* const " + name +
+           " = " + address + ";");
+}
+
+std::string AccessPrinter::address(uint32_t buffer, const Access& access, const Body& body) const {
+  std::string sum = "p_" + context_.kernel.buffers[buffer].name;
+  const std::string offset = unit_offset(access);
+  if (!offset.empty()) {
+    sum += " + " + offset;
+    const auto pointer = pointers_.find(sum);
+    if (pointer != pointers_.end()) sum = pointer->second;
+  }
+  for (size_t i = context_.kernel.kept.size(); i < access.strides.size(); ++i) {
+    if (i == context_.lane_dimension) continue;
+    add_term(sum, product(name_of_index(context_, i), access.strides[i]));
+  }
+  for (const auto& indirect : access.indirect) {
+    if (context_.is_vector(indirect.index) || context_.is_unit_scalar(indirect.index)) continue;
+    add_term(sum, product(name_of_scalar(context_, indirect.index), indirect.stride));
+  }
+  add_term(sum, product(lane_index(context_, body), lane_stride(access)));
+  return sum;
+}
+
+Size AccessPrinter::lane_stride(const Access& access) const {
+  const size_t lanes = context_.lane_dimension;
+  return lanes < access.strides.size() ? access.strides[lanes] : Size::constant(0);
+}
+
+bool AccessPrinter::has_vector_index(const Access& access) const {
+  for (const auto& indirect : access.indirect) {
+    if (context_.is_vector(indirect.index)) return true;
+  }
+  return false;
+}
+
+bool AccessPrinter::is_contiguous(const Access& access) const {
+  return (context_.target.lanes == 1 || lane_stride(access).is(1)) && !has_vector_index(access);
+}
+
+// Of each lane's element, from the first lane's address without the vector indices.
+std::string AccessPrinter::lane_indices(const Access& access, const Body& body) const {
+  std::string sum;
+  const auto splat = [&](const std::string& number) {
+    return context_.call("lazy_splat_int64", {number});
+  };
+  const auto add = [&](const std::string& index, Size stride) {
+    if (stride.is(0)) return;
+    std::string term = index;
+    if (!stride.is(1)) {
+      term = context_.call("lazy_mul", "v_int64", {index, splat(name_of_size(stride))});
+    }
+    sum = sum.empty() ? term : context_.call("lazy_add", "v_int64", {sum, term});
+  };
+  if (context_.target.lanes > 1 && !lane_stride(access).is(0)) {
+    add(context_.call("lazy_iota", {}), lane_stride(access));
+  }
+  for (const auto& indirect : access.indirect) {
+    if (!context_.is_vector(indirect.index)) continue;
+    add(read_vector(context_, indirect.index, body), indirect.stride);
+  }
+  return sum.empty() ? splat("0") : sum;
+}
+
+std::string AccessPrinter::mask(ExprId predicate, const Body& body) const {
+  if (predicate == kNoPredicate && !body.masked) return context_.call("lazy_splat_bool", {"true"});
+  if (!body.masked) return read_vector(context_, predicate, body);
+  const std::string inside = context_.call("lazy_lanes_below", {"n"});
+  if (predicate == kNoPredicate) return inside;
+  return context_.call("lazy_and", "v_bool", {read_vector(context_, predicate, body), inside});
+}
+
+std::string AccessPrinter::load(ExprId id, const Body& body) const {
+  const Expr& expr = context_.kernel.exprs[id];
+  const Access& access = expr.access;
+  const std::string type = name_of(expr.type);
+  const std::string from = address(expr.buffer, access, body);
+  const bool predicated = expr.predicate != kNoPredicate;
+  if (!context_.is_vector(id)) {
+    const std::string value = context_.call("lazy_get_" + type, {from});
+    return predicated ? name_of_scalar(context_, expr.predicate) + " ? " + value + " : 0" : value;
+  }
+  const std::string load = "lazy_load_" + type;
+  const std::string gather = "lazy_gather_" + type;
+  if (is_contiguous(access)) {
+    if (predicated) return context_.call(load, "v_bool", {from, mask(expr.predicate, body)});
+    return body.masked ? context_.call(load, "int", {from, "n"}) : context_.call(load, {from});
+  }
+  if (predicated || has_vector_index(access)) {
+    return context_.call(gather, "v_int64",
+                         {from, lane_indices(access, body), mask(expr.predicate, body)});
+  }
+  return context_.call(gather, {from, name_of_size(lane_stride(access)), count(body)});
+}
+
+std::string AccessPrinter::store(const Store& store, const Body& body) const {
+  const Access& access = store.access;
+  const std::string type = name_of(context_.kernel.buffers[store.buffer].type);
+  const std::string to = address(store.buffer, access, body);
+  const bool predicated = store.predicate != kNoPredicate;
+  if (!is_vector_store(context_, store)) {
+    const std::string call =
+        context_.call("lazy_put_" + type, {to, name_of_scalar(context_, store.expr)}) + ";";
+    return predicated ? "if (" + name_of_scalar(context_, store.predicate) + ") " + call : call;
+  }
+  const std::string value = read_vector(context_, store.expr, body);
+  const std::string function = (is_contiguous(access) ? "lazy_store_" : "lazy_scatter_") + type;
+  std::string call;
+  if (is_contiguous(access)) {
+    if (predicated) {
+      call = context_.call(function, "v_bool", {to, value, mask(store.predicate, body)});
+    } else if (body.masked) {
+      call = context_.call(function, "int", {to, value, "n"});
+    } else {
+      call = context_.call(function, {to, value});
+    }
+  } else if (predicated || has_vector_index(access)) {
+    call = context_.call(function, "v_int64",
+                         {to, lane_indices(access, body), value, mask(store.predicate, body)});
+  } else {
+    call = context_.call(function, {to, name_of_size(lane_stride(access)), value, count(body)});
+  }
+  return call + ";";
+}
+
+std::string AccessPrinter::count(const Body& body) const {
+  return body.masked ? "n" : std::to_string(context_.target.lanes);
+}
+
+}  // namespace torch_lazy::codegen

@@ -1,0 +1,44 @@
+// Loads and stores as source. Internal to the printer.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/print_context.h"
+#include "codegen/source_writer.h"
+
+namespace torch_lazy::codegen {
+
+// What moves an address is added where it changes: offset and kept dimensions once a unit, into a
+// pointer of the unit; reduced dimensions and the lanes' index in the loops.
+class AccessPrinter {
+ public:
+  explicit AccessPrinter(const PrintContext& context) : context_(context) {}
+
+  // Defines the unit's pointer of an access, if it needs one that is not there yet.
+  void define_pointer(uint32_t buffer, const Access& access, SourceWriter& out);
+
+  // The pointers of one unit are unknown to the next.
+  void end_unit() { pointers_.clear(); }
+
+  std::string load(ExprId id, const Body& body) const;
+  std::string store(const Store& store, const Body& body) const;
+
+ private:
+  std::string unit_offset(const Access& access) const;
+  std::string address(uint32_t buffer, const Access& access, const Body& body) const;
+  std::string lane_indices(const Access& access, const Body& body) const;
+  std::string mask(ExprId predicate, const Body& body) const;
+  std::string count(const Body& body) const;
+  bool has_vector_index(const Access& access) const;
+  Size lane_stride(const Access& access) const;
+  // All lanes' elements lie one after the other.
+  bool is_contiguous(const Access& access) const;
+
+  const PrintContext& context_;
+  std::map<std::string, std::string> pointers_;  // by the address that they hold
+  size_t defined_ = 0;
+};
+
+}  // namespace torch_lazy::codegen

@@ -1,0 +1,89 @@
+// What all parts of the printer know about the kernel at hand: where values live and what they are
+// called. Internal to the printer.
+//
+// Names in the printed source, of which no two families can meet:
+//   p_<buffer>        a buffer's pointer       q<n>_<buffer>   a pointer at this unit's elements
+//   s<n>, d<n>        size and number slots    k<n>, r<n>, i   loop indices; i runs along the lanes
+//   t<id>_<what>      an expression's value    v<id>_<what>    a scalar's value in all lanes
+//   a<id>, x<id>      accumulators and, for arg reductions, their indices; also b, c, e, n, z
+//   m<id>             scratch ("memory") of a kept expression
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/loop_ir.h"
+#include "codegen/printer.h"
+#include "codegen/schedule.h"
+
+namespace torch_lazy::codegen {
+
+// The copy of an unrolled lanes' loop's body that a statement belongs to, and whether only the
+// first `n` lanes are inside of the loop's range.
+struct Body {
+  int copy = 0;
+  int copies = 1;
+  bool masked = false;
+};
+
+struct PrintContext {
+  const Kernel& kernel;
+  const Target& target;
+  const Schedule& schedule;
+  size_t lane_dimension;         // kNoDimension: the kernel has none, all its values are scalars
+  std::vector<bool> as_scalars;  // scalar expressions that something reads as a scalar
+  std::vector<bool> as_vectors;  // scalar expressions that something reads in all lanes
+  std::set<std::string>& functions;  // of the prelude that have been called
+  int scratch_lanes = 1;             // values that an element of scratch holds for each expression
+
+  // A call of a function of the prelude.
+  std::string call(const std::string& function, const std::vector<std::string>& arguments) const;
+  // Of an overloaded one, whose first value has the type `overload` (see prelude_for).
+  std::string call(const std::string& function, const std::string& overload,
+                   const std::vector<std::string>& arguments) const;
+  // Loads and stores of a vector cost the same with a mask, so that a loop needs no second body for
+  // its end.
+  bool masks_are_free() const { return target.lanes == 16; }
+  bool is_cuda() const { return target.kind == Target::Kind::kCuda; }
+  bool is_vector(ExprId id) const;
+  // The value of a scalar expression is known when a unit begins.
+  bool is_unit_scalar(ExprId id) const;
+};
+
+// The elements that lie between two expressions in scratch, where a unit has `elements`: a multiple
+// of 64, and more by at least the lanes of the last vector that are outside.
+constexpr int64_t scratch_run(int64_t elements) {
+  return (elements + 127) / 64 * 64;
+}
+
+PrintContext make_context(const Kernel& kernel, const Target& target, const Schedule& schedule,
+                          std::set<std::string>& functions);
+
+// The type of an expression's value, as a vector or as a scalar.
+std::string value_type(Type type, bool vector);
+
+// Whether a store's address, value or predicate differs from lane to lane.
+bool is_vector_store(const PrintContext& context, const Store& store);
+
+// Types as the prelude names them.
+const char* scalar_type(Type type);   // of values: "float" for kBFloat16
+const char* vector_type(Type type);   // of values: "v_float" for kBFloat16
+const char* storage_type(Type type);  // of buffers: "unsigned short" for kBFloat16
+
+std::string name_of_size(Size size);
+std::string name_of_index(const PrintContext& context, size_t dimension);
+std::string name_of_scalar(const PrintContext& context, ExprId id);
+std::string name_of_splat(const PrintContext& context, ExprId id);
+// How a statement in `body` reads an expression, as a vector or as a scalar.
+std::string read_vector(const PrintContext& context, ExprId id, const Body& body);
+std::string read(const PrintContext& context, ExprId id, const Body& body, bool as_vector);
+
+// The index of the first lane along the lanes' dimension: "i", "i + 16".
+std::string lane_index(const PrintContext& context, const Body& body);
+
+// `index * stride`, shorter where it can be; empty for a stride of 0.
+std::string product(const std::string& index, Size stride);
+
+}  // namespace torch_lazy::codegen

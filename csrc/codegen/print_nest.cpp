@@ -1,0 +1,253 @@
+#include "codegen/print_nest.h"
+
+#include "codegen/op_cost.h"
+#include "codegen/print_expr.h"
+
+namespace torch_lazy::codegen {
+namespace {
+
+std::string text_of(int64_t number) {
+  return std::to_string(number);
+}
+
+bool is_multiple(Size size, int64_t of) {
+  return !size.slot && size.value % of == 0;
+}
+
+}  // namespace
+
+int copies_within(Size extent, int copies, int lanes) {
+  while (!extent.slot && copies > 1 && extent.value < int64_t{copies} * lanes) copies /= 2;
+  return copies;
+}
+
+std::string least(const std::string& a, const std::string& b) {
+  return a + " < " + b + " ? " + a + " : " + b;
+}
+
+int NestPrinter::strip_copies(const Kernel& kernel, const Target& target,
+                              const Schedule& schedule) {
+  if (kernel.axis == Axis::kReduced || schedule.passes.empty()) return 1;
+  if (target.kind == Target::Kind::kCuda || kernel.kept.empty()) return 1;
+  int cost = 0;
+  for (const Pass& pass : schedule.passes) cost += cost_of(kernel, pass);
+  return copies_within(kernel.kept.back(), cost <= 8 ? 4 : cost <= 24 ? 2 : 1, target.lanes);
+}
+
+void NestPrinter::print() {
+  out_.line("if (begin >= end) return;");
+  print_scratch();
+  print_kernel_scalars();
+  open_units();
+  print_unit_index();
+  print_unit_scalars();
+  print_reduced_range();
+  const Kernel& kernel = context_.kernel;
+  if (along_reduced() || kernel.kept.empty()) {
+    print_strip(Body{});
+  } else {
+    out_.line("const int64 first = block * " + name_of_size(kernel.block) + ";");
+    const std::string end = "first + " + name_of_size(kernel.block);
+    out_.line("const int64 last = " + least(end, name_of_size(kernel.kept.back())) + ";");
+    const int copies = strip_copies(kernel, context_.target, context_.schedule);
+    const int64_t step = copies * context_.target.lanes;
+    print_lanes({"first", "last"}, copies,
+                is_multiple(kernel.block, step) && is_multiple(kernel.kept.back(), step),
+                [&](const Body& body) { print_strip(body); });
+  }
+  out_.close();
+}
+
+void NestPrinter::print_scratch() {
+  if (context_.schedule.scratch_values == 0) return;
+  const Kernel& kernel = context_.kernel;
+  std::string elements;
+  for (Size extent : kernel.reduced) {
+    if (!elements.empty()) elements += " * ";
+    elements += name_of_size(extent);
+  }
+  std::string run = "(" + elements + " + 127) / 64 * " + text_of(64 * context_.scratch_lanes);
+  out_.line("const int64 run = " + run + ";");
+  for (size_t i = 0; i < kernel.exprs.size(); ++i) {
+    const int32_t place = context_.schedule.scratch_places[i];
+    if (place < 0) continue;
+    const std::string type = scalar_type(kernel.exprs[i].type);
+    out_.line(type + "* const m" + text_of(i) + " = (" + type + "*)(scratch + " + text_of(place) +
+              " * run);");
+  }
+}
+
+void NestPrinter::print_kernel_scalars() {
+  for (ExprId id : context_.schedule.rows[0]) {
+    if (context_.schedule.varying[id] != 0) continue;
+    print_scalar_expr(context_, accesses_, id, out_);
+  }
+}
+
+void NestPrinter::open_units() {
+  const Kernel& kernel = context_.kernel;
+  if (!along_reduced() && !kernel.kept.empty()) {
+    const std::string block = name_of_size(kernel.block);
+    out_.line("const int64 blocks = (" + name_of_size(kernel.kept.back()) + " + " + block +
+              " - 1) / " + block + ";");
+  }
+  if (context_.is_cuda()) {
+    out_.line("const int lane = threadIdx.x;");
+    out_.line("const int64 units = (int64)gridDim.x * blockDim.y;");
+    out_.open(
+        "for (int64 unit = begin + (int64)blockIdx.x * blockDim.y + threadIdx.y; unit < end; unit "
+        "+= units)");
+  } else {
+    out_.open("for (int64 unit = begin; unit < end; ++unit)");
+  }
+}
+
+void NestPrinter::print_unit_index() {
+  const Kernel& kernel = context_.kernel;
+  struct Digit {
+    std::string name;
+    std::string extent;
+  };
+  std::vector<Digit> digits;  // of the unit's number, the last the fastest
+  for (size_t i = 0; i < kernel.kept.size(); ++i) {
+    if (i == context_.lane_dimension) {
+      digits.push_back({"block", "blocks"});
+    } else {
+      digits.push_back({"k" + text_of(i), name_of_size(kernel.kept[i])});
+    }
+  }
+  std::string rest = "unit";
+  for (size_t i = digits.size(); i-- > 0;) {
+    const Digit& digit = digits[i];
+    if (i == 0) {
+      out_.line("const int64 " + digit.name + " = " + rest + ";");
+    } else {
+      out_.line("const int64 " + digit.name + " = " + rest + " % " + digit.extent + ";");
+      out_.line("const int64 unit" + text_of(i) + " = " + rest + " / " + digit.extent + ";");
+      rest = "unit" + text_of(i);
+    }
+  }
+}
+
+void NestPrinter::print_unit_scalars() {
+  for (ExprId id : context_.schedule.rows[0]) {
+    if (context_.schedule.varying[id] == 0 || context_.is_vector(id)) continue;
+    const Expr& expr = context_.kernel.exprs[id];
+    if (expr.op == Op::kLoad) accesses_.define_pointer(expr.buffer, expr.access, out_);
+    print_scalar_expr(context_, accesses_, id, out_);
+  }
+  const auto define = [&](ExprId id) {
+    const Expr& expr = context_.kernel.exprs[id];
+    if (expr.op == Op::kLoad && context_.schedule.varying[id] != 0) {
+      accesses_.define_pointer(expr.buffer, expr.access, out_);
+    }
+  };
+  for (const auto& row : context_.schedule.rows) {
+    for (ExprId id : row) define(id);
+  }
+  for (const Pass& pass : context_.schedule.passes) {
+    for (ExprId id : pass.exprs) define(id);
+  }
+  for (const Store& store : context_.kernel.stores) {
+    accesses_.define_pointer(store.buffer, store.access, out_);
+  }
+}
+
+void NestPrinter::print_reduced_range() {
+  const Kernel& kernel = context_.kernel;
+  if (kernel.reduced.empty()) return;
+  reduced_ = {"0", name_of_size(kernel.reduced.back())};
+  if (kernel.reduced_total.is(0)) return;
+  const size_t chunks = kernel.kept.size() - (along_reduced() ? 1 : 2);
+  out_.line("const int64 chunk_first = k" + text_of(chunks) + " * " + reduced_.last + ";");
+  out_.line("const int64 chunk_last = " +
+            least("chunk_first + " + reduced_.last, name_of_size(kernel.reduced_total)) + ";");
+  reduced_ = {"chunk_first", "chunk_last"};
+}
+
+void NestPrinter::print_strip(const Body& body) {
+  const Schedule& schedule = context_.schedule;
+  for (size_t level = 0; level < schedule.rows.size(); ++level) {
+    if (level > 0) print_pass(level - 1, body);
+    print_row_values(level, body);
+  }
+  print_row_stores(body);
+}
+
+void NestPrinter::print_row_values(size_t level, const Body& body) {
+  for (ExprId id : context_.schedule.rows[level]) {
+    if (is_reduction(context_.kernel.exprs[id].op)) continue;  // the pass has defined it
+    if (context_.is_vector(id)) {
+      for (int copy = 0; copy < body.copies; ++copy) {
+        print_vector_expr(context_, accesses_, id, {copy, body.copies, body.masked}, out_);
+      }
+    } else if (level > 0) {
+      print_scalar_expr(context_, accesses_, id, out_);
+    }
+  }
+}
+
+void NestPrinter::print_row_stores(const Body& body) {
+  const bool by_one_lane =
+      context_.is_cuda() && along_reduced() && !context_.schedule.row_stores.empty();
+  if (by_one_lane) out_.open("if (lane == 0)");
+  for (uint32_t number : context_.schedule.row_stores) {
+    const Store& store = context_.kernel.stores[number];
+    const int copies = is_vector_store(context_, store) ? body.copies : 1;
+    for (int copy = 0; copy < copies; ++copy) {
+      out_.line(accesses_.store(store, {copy, body.copies, body.masked}));
+    }
+  }
+  if (by_one_lane) out_.close();
+}
+
+void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors,
+                              const PrintBody& print_body) {
+  if (context_.is_cuda()) {
+    out_.open("for (int64 i = " + range.first + " + lane; i < " + range.last +
+              "; i += blockDim.x)");
+    print_body(Body{});
+    out_.close();
+    return;
+  }
+  const int lanes = context_.target.lanes;
+  const std::string step = text_of(lanes * copies);
+  const bool masks = lanes > 1 && !whole_vectors;
+  if (!masks && copies == 1) {
+    out_.open("for (int64 i = " + range.first + "; i < " + range.last + "; i += " + step + ")");
+    print_body(Body{});
+    out_.close();
+    return;
+  }
+  const bool only_masked = masks && copies == 1 && context_.masks_are_free();
+  if (only_masked) {
+    out_.open("for (int64 i = " + range.first + "; i < " + range.last + "; i += " + step + ")");
+    print_masked(range, print_body);
+    out_.close();
+    return;
+  }
+  out_.open("");
+  out_.line("int64 i = " + range.first + ";");
+  out_.open("for (; i + " + step + " <= " + range.last + "; i += " + step + ")");
+  print_body({0, copies, false});
+  out_.close();
+  if (!whole_vectors) {
+    out_.open("for (; i < " + range.last + "; i += " + text_of(lanes) + ")");
+    if (masks) {
+      print_masked(range, print_body);
+    } else {
+      print_body(Body{});
+    }
+    out_.close();
+  }
+  out_.close();
+}
+
+void NestPrinter::print_masked(const Range& range, const PrintBody& print_body) {
+  const std::string lanes = text_of(context_.target.lanes);
+  const std::string left = range.last + " - i";
+  out_.line("const int n = " + least(left, lanes) + ";");
+  print_body({0, 1, true});
+}
+
+}  // namespace torch_lazy::codegen

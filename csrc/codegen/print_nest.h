@@ -1,0 +1,79 @@
+// The loops of a kernel as source. Internal to the printer.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "codegen/print_access.h"
+#include "codegen/print_context.h"
+#include "codegen/print_reduction.h"
+#include "codegen/source_writer.h"
+
+namespace torch_lazy::codegen {
+
+// Fewer than `copies` where a constant extent is shorter than these many vectors.
+int copies_within(Size extent, int copies, int lanes);
+
+std::string least(const std::string& a, const std::string& b);
+
+class NestPrinter {
+ public:
+  NestPrinter(const PrintContext& context, SourceWriter& out)
+      : context_(context), accesses_(context), out_(out) {}
+
+  // All that happens in the function once its arguments have names.
+  void print();
+
+  // How many copies of the body the lanes' loop of a kernel has where the lanes run along a kept
+  // dimension: neighbouring vectors, so that reductions read memory in longer runs.
+  static int strip_copies(const Kernel& kernel, const Target& target, const Schedule& schedule);
+
+ private:
+  // Indices in [first, last), as source.
+  struct Range {
+    std::string first;
+    std::string last;
+  };
+  // Prints all copies of a body.
+  using PrintBody = std::function<void(const Body&)>;
+  using Reductions = std::vector<ReductionPrinter>;
+
+  void print_scratch();
+  void print_kernel_scalars();
+  void open_units();
+  void print_unit_index();
+  void print_unit_scalars();
+  void print_reduced_range();
+  void print_strip(const Body& body);
+  void print_row_values(size_t level, const Body& body);
+  void print_row_stores(const Body& body);
+
+  void print_pass(size_t number, const Body& strip);
+  void print_innermost_loop(const Pass& pass, const Reductions& reductions, const Range& range,
+                            const Body& strip);
+  void print_pass_exprs(const Pass& pass, size_t depth, const Body& body);
+  void print_innermost(const Pass& pass, const Reductions& reductions, const Body& body);
+  int pass_copies(const Pass& pass) const;
+  bool is_staged(const Pass& pass) const;
+
+  // A loop over [range) along the lanes: vectors of all lanes, then what is left.
+  void print_lanes(const Range& range, int copies, bool whole_vectors, const PrintBody& print_body);
+
+  void print_masked(const Range& range, const PrintBody& print_body);
+
+  bool needs_flat_index(const Pass& pass) const;
+  std::string outer_flat_index() const;
+  std::string flat_index(const Body& body) const;
+  std::string scratch_address(ExprId id, const Body& body) const;
+  size_t innermost() const { return context_.kernel.reduced.size() - 1; }
+  size_t depth_of(ExprId id) const;
+  bool along_reduced() const { return context_.kernel.axis == Axis::kReduced; }
+
+  const PrintContext& context_;
+  AccessPrinter accesses_;
+  SourceWriter& out_;
+  Range reduced_;  // of the innermost reduced dimension
+};
+
+}  // namespace torch_lazy::codegen

@@ -1,0 +1,186 @@
+// NestPrinter's passes over the reduced dimensions.
+
+#include <algorithm>
+
+#include "codegen/op_cost.h"
+#include "codegen/print_expr.h"
+#include "codegen/print_nest.h"
+
+namespace torch_lazy::codegen {
+namespace {
+
+// Steps of the innermost loop after which a staged sum ends a block: how many numbers one
+// accumulator adds up one after the other. A power of two.
+constexpr int64_t kBlockSteps = 64;
+
+bool is_arg(Op op) {
+  return op == Op::kReduceArgMax || op == Op::kReduceArgMin;
+}
+
+}  // namespace
+
+// Of reduced dimensions: that of the innermost loop in which the expression changes.
+size_t NestPrinter::depth_of(ExprId id) const {
+  const Dimensions reduced = context_.schedule.varying[id] >> context_.kernel.kept.size();
+  size_t depth = 0;
+  while (reduced >> (depth + 1) != 0) ++depth;
+  return depth;
+}
+
+void NestPrinter::print_pass(size_t number, const Body& strip) {
+  const Pass& pass = context_.schedule.passes[number];
+  const int copies = along_reduced() ? pass_copies(pass) : strip.copies;
+  const bool staged = is_staged(pass);
+  Reductions reductions;
+  for (ExprId id : pass.reductions) reductions.emplace_back(context_, id, copies, staged);
+
+  for (const auto& reduction : reductions) reduction.declare(reduced_.first, out_);
+  const Kernel& kernel = context_.kernel;
+  for (size_t depth = 0; depth < innermost(); ++depth) {
+    const std::string index = "r" + std::to_string(depth);
+    out_.open("for (int64 " + index + " = 0; " + index + " < " +
+              name_of_size(kernel.reduced[depth]) + "; ++" + index + ")");
+    print_pass_exprs(pass, depth, strip);
+  }
+  if (staged) {
+    int64_t steps = kBlockSteps;
+    if (along_reduced())
+      steps *= int64_t{copies} * (context_.is_cuda() ? 1024 : context_.target.lanes);
+    const std::string block = std::to_string(steps);
+    out_.open("for (int64 part = " + reduced_.first + "; part < " + reduced_.last +
+              "; part += " + block + ")");
+    out_.line("const int64 part_last = " + least("part + " + block, reduced_.last) + ";");
+    for (const auto& reduction : reductions) reduction.begin_block(out_);
+    print_innermost_loop(pass, reductions, {"part", "part_last"}, strip);
+    for (const auto& reduction : reductions) reduction.end_block(out_);
+    out_.close();
+  } else {
+    print_innermost_loop(pass, reductions, reduced_, strip);
+  }
+  for (size_t depth = 0; depth < innermost(); ++depth) out_.close();
+  for (const auto& reduction : reductions) reduction.finish(out_);
+}
+
+void NestPrinter::print_innermost_loop(const Pass& pass, const Reductions& reductions,
+                                       const Range& range, const Body& strip) {
+  const Kernel& kernel = context_.kernel;
+  const bool needs_flat = needs_flat_index(pass) && innermost() > 0;
+  if (!along_reduced()) {
+    const std::string index = "r" + std::to_string(innermost());
+    out_.open("for (int64 " + index + " = " + range.first + "; " + index + " < " + range.last +
+              "; ++" + index + ")");
+    if (needs_flat) out_.line("const int64 flat = " + outer_flat_index() + " + " + index + ";");
+    print_innermost(pass, reductions, strip);
+    out_.close();
+    return;
+  }
+  if (needs_flat) out_.line("const int64 flat = " + outer_flat_index() + ";");
+  const int copies = pass_copies(pass);
+  const int64_t step = int64_t{copies} * context_.target.lanes;
+  const Size extent = kernel.reduced.back();
+  const Size total = kernel.reduced_total;
+  const bool whole =
+      !extent.slot && extent.value % step == 0 && !total.slot && total.value % step == 0;
+  print_lanes(range, copies, whole,
+              [&](const Body& body) { print_innermost(pass, reductions, body); });
+}
+
+void NestPrinter::print_pass_exprs(const Pass& pass, size_t depth, const Body& body) {
+  for (ExprId id : pass.exprs) {
+    if (depth_of(id) != depth) continue;
+    if (!context_.is_vector(id)) {
+      print_scalar_expr(context_, accesses_, id, out_);
+      continue;
+    }
+    for (int copy = 0; copy < body.copies; ++copy) {
+      print_vector_expr(context_, accesses_, id, {copy, body.copies, body.masked}, out_);
+    }
+  }
+}
+
+void NestPrinter::print_innermost(const Pass& pass, const Reductions& reductions,
+                                  const Body& body) {
+  std::vector<Body> copies;
+  for (int copy = 0; copy < body.copies; ++copy) copies.push_back({copy, body.copies, body.masked});
+  for (ExprId id : pass.taken) {
+    const Type type = context_.kernel.exprs[id].type;
+    const std::string load = std::string("lazy_load_") + scalar_type(type);
+    for (const Body& copy : copies) {
+      out_.line(std::string("const ") + vector_type(type) + " " + read_vector(context_, id, copy) +
+                " = " + context_.call(load, {scratch_address(id, copy)}) + ";");
+    }
+  }
+  print_pass_exprs(pass, innermost(), body);
+  for (ExprId id : pass.kept) {
+    const std::string store =
+        std::string("lazy_store_") + scalar_type(context_.kernel.exprs[id].type);
+    for (const Body& copy : copies) {
+      const std::string value = read_vector(context_, id, copy);
+      out_.line(context_.call(store, {scratch_address(id, copy), value}) + ";");
+    }
+  }
+  for (const auto& reduction : reductions) {
+    for (const Body& copy : copies) reduction.accumulate(copy, flat_index(copy), out_);
+  }
+  for (uint32_t number : pass.stores) {
+    const Store& store = context_.kernel.stores[number];
+    const bool vector = is_vector_store(context_, store);
+    for (const Body& copy : copies) {
+      if (vector || copy.copy == 0) out_.line(accesses_.store(store, copy));
+    }
+  }
+}
+
+// More than one where a chain of additions would be all that the pass waits for.
+int NestPrinter::pass_copies(const Pass& pass) const {
+  if (context_.is_cuda() || pass.reductions.empty()) return 1;
+  for (ExprId id : pass.reductions) {
+    if (is_arg(context_.kernel.exprs[id].op)) return 1;
+  }
+  const int cost = cost_of(context_.kernel, pass);
+  return copies_within(context_.kernel.reduced.back(), cost <= 4 ? 2 : 1, context_.target.lanes);
+}
+
+bool NestPrinter::is_staged(const Pass& pass) const {
+  const Kernel& kernel = context_.kernel;
+  const Size extent = kernel.reduced.back();
+  const int64_t steps = along_reduced() ? extent.value / context_.target.lanes : extent.value;
+  if (kernel.reduced.size() == 1 && !extent.slot && steps <= kBlockSteps) return false;
+  return std::any_of(pass.reductions.begin(), pass.reductions.end(),
+                     [&](ExprId id) { return codegen::is_staged(kernel.exprs[id]); });
+}
+
+bool NestPrinter::needs_flat_index(const Pass& pass) const {
+  if (!pass.taken.empty() || !pass.kept.empty()) return true;
+  return std::any_of(pass.reductions.begin(), pass.reductions.end(),
+                     [&](ExprId id) { return is_arg(context_.kernel.exprs[id].op); });
+}
+
+// The flattened index of the innermost loop's first step, where there are loops around it.
+std::string NestPrinter::outer_flat_index() const {
+  std::string flat = "r0";
+  for (size_t depth = 1; depth < innermost(); ++depth) {
+    flat = "(" + flat + " * " + name_of_size(context_.kernel.reduced[depth]) + " + r" +
+           std::to_string(depth) + ")";
+  }
+  return flat + " * " + name_of_size(context_.kernel.reduced.back());
+}
+
+std::string NestPrinter::flat_index(const Body& body) const {
+  const std::string index =
+      along_reduced() ? lane_index(context_, body) : "r" + std::to_string(innermost());
+  if (innermost() == 0) return index;
+  return along_reduced() ? "flat + " + index : "flat";
+}
+
+std::string NestPrinter::scratch_address(ExprId id, const Body& body) const {
+  std::string element = flat_index(body);
+  if (reduced_.first != "0") element = "(" + element + " - " + reduced_.first + ")";
+  std::string address = "m" + std::to_string(id) + " + " + element;
+  if (along_reduced()) return address;
+  address += " * " + std::to_string(context_.scratch_lanes);
+  if (body.copy > 0) address += " + " + std::to_string(body.copy * context_.target.lanes);
+  return address;
+}
+
+}  // namespace torch_lazy::codegen

@@ -1,0 +1,279 @@
+#include "codegen/print_reduction.h"
+
+#include "codegen/print_expr.h"
+
+namespace torch_lazy::codegen {
+namespace {
+
+// "add": the function of two that the reduction repeats.
+const char* step_of(Op op) {
+  switch (op) {
+    case Op::kReduceSum:
+      return "add";
+    case Op::kReduceProd:
+      return "mul";
+    case Op::kReduceMin:
+    case Op::kReduceArgMin:
+      return "min";
+    case Op::kReduceMax:
+    case Op::kReduceArgMax:
+      return "max";
+    case Op::kReduceAnd:
+      return "and";
+    default:
+      return "or";
+  }
+}
+
+// The prelude's function over the lanes of a vector.
+const char* over_lanes(Op op) {
+  switch (op) {
+    case Op::kReduceSum:
+      return "lazy_hsum";
+    case Op::kReduceProd:
+      return "lazy_hprod";
+    case Op::kReduceMin:
+    case Op::kReduceArgMin:
+      return "lazy_hmin";
+    case Op::kReduceMax:
+    case Op::kReduceArgMax:
+      return "lazy_hmax";
+    case Op::kReduceAnd:
+      return "lazy_hand";
+    default:
+      return "lazy_hor";
+  }
+}
+
+int64_t least_integer(Type type) {
+  if (type == Type::kUInt8) return 0;
+  return -static_cast<int64_t>((uint64_t{1} << (8 * bytes_of(type) - 1)) - 1) - 1;
+}
+
+int64_t greatest_integer(Type type) {
+  if (type == Type::kUInt8) return 255;
+  return static_cast<int64_t>((uint64_t{1} << (8 * bytes_of(type) - 1)) - 1);
+}
+
+// What changes no result.
+std::string identity_literal(Op op, Type type) {
+  switch (op) {
+    case Op::kReduceSum:
+    case Op::kReduceOr:
+      return integer_literal(0, type);
+    case Op::kReduceProd:
+    case Op::kReduceAnd:
+      return integer_literal(1, type);
+    case Op::kReduceMin:
+    case Op::kReduceArgMin:
+      if (!is_floating(type)) return integer_literal(greatest_integer(type), type);
+      return std::string("(") + scalar_type(type) + ")__builtin_inff()";
+    default:
+      if (!is_floating(type)) return integer_literal(least_integer(type), type);
+      return std::string("-(") + scalar_type(type) + ")__builtin_inff()";
+  }
+}
+
+}  // namespace
+
+bool is_staged(const Expr& reduction) {
+  return reduction.op == Op::kReduceSum && is_floating(reduction.type);
+}
+
+ReductionPrinter::ReductionPrinter(const PrintContext& context, ExprId reduction, int copies,
+                                   bool staged)
+    : context_(context), id_(reduction), expr_(context.kernel.exprs[reduction]) {
+  const ExprId argument = expr_.arguments[0];
+  argument_type_ = context.kernel.exprs[argument].type;
+  vector_ = along_lanes() || context.is_vector(argument);
+  copies_ = vector_ ? copies : 1;
+  staged_ = staged && is_staged(expr_);
+}
+
+bool ReductionPrinter::is_arg() const {
+  return expr_.op == Op::kReduceArgMax || expr_.op == Op::kReduceArgMin;
+}
+
+std::string ReductionPrinter::numbered(const char* family, int copy) const {
+  std::string name = family + std::to_string(id_);
+  return copies_ > 1 ? name + "_" + std::to_string(copy) : name;
+}
+
+std::string ReductionPrinter::accumulator(int copy) const {
+  return numbered("a", copy);
+}
+
+std::string ReductionPrinter::index(int copy) const {
+  return numbered("x", copy);
+}
+
+std::string ReductionPrinter::identity() const {
+  const std::string literal = identity_literal(expr_.op, argument_type_);
+  if (!vector_) return literal;
+  return context_.call(std::string("lazy_splat_") + scalar_type(argument_type_), {literal});
+}
+
+std::string ReductionPrinter::combine(const std::string& a, const std::string& b) const {
+  return call(std::string("lazy_") + step_of(expr_.op), argument_type_, {a, b});
+}
+
+std::string ReductionPrinter::declared_type(Type type) const {
+  return value_type(type, vector_);
+}
+
+std::string ReductionPrinter::call(const std::string& function, Type type,
+                                   const std::vector<std::string>& arguments) const {
+  return context_.call(function, declared_type(type), arguments);
+}
+
+std::string ReductionPrinter::indices(const std::string& first) const {
+  if (!vector_) return first;
+  if (along_lanes()) return lane_indices(context_, first);
+  return context_.call("lazy_splat_int64", {first});
+}
+
+void ReductionPrinter::declare(const std::string& first_index, SourceWriter& out) const {
+  for (int copy = 0; copy < copies_; ++copy) {
+    if (staged_) {
+      if (along_lanes() && copy > 0) break;  // a block's copies are combined at its end
+      for (const char* family : {"c", "e"}) {
+        out.line(declared_type(argument_type_) + " " + numbered(family, copy) + " = " + identity() +
+                 ";");
+      }
+      continue;
+    }
+    out.line(declared_type(argument_type_) + " " + accumulator(copy) + " = " + identity() + ";");
+    if (!is_arg()) continue;
+    out.line(declared_type(Type::kInt64) + " " + index(copy) + " = " + indices(first_index) + ";");
+  }
+}
+
+void ReductionPrinter::begin_block(SourceWriter& out) const {
+  if (!staged_) return;
+  for (int copy = 0; copy < copies_; ++copy) {
+    out.line(declared_type(argument_type_) + " " + accumulator(copy) + " = " + identity() + ";");
+  }
+}
+
+void ReductionPrinter::end_block(SourceWriter& out) const {
+  if (!staged_) return;
+  if (along_lanes()) {
+    add_block(over_copies(), 0, out);
+  } else {
+    for (int copy = 0; copy < copies_; ++copy) add_block(accumulator(copy), copy, out);
+  }
+}
+
+// All copies' accumulators in one.
+std::string ReductionPrinter::over_copies() const {
+  std::string all = accumulator(0);
+  for (int copy = 1; copy < copies_; ++copy) all = combine(all, accumulator(copy));
+  return all;
+}
+
+// Knuth's exact sum of two: what c + block loses in rounding is added to e.
+void ReductionPrinter::add_block(const std::string& block, int copy, SourceWriter& out) const {
+  const std::string sum = numbered("c", copy);
+  const std::string lost = numbered("e", copy);
+  const std::string added = numbered("b", copy);
+  const std::string next = numbered("n", copy);
+  const std::string taken = numbered("z", copy);
+  const std::string type = "const " + declared_type(argument_type_) + " ";
+  const auto add = [&](const std::string& a, const std::string& b) { return combine(a, b); };
+  const auto sub = [&](const std::string& a, const std::string& b) {
+    return call("lazy_sub", argument_type_, {a, b});
+  };
+  out.line(type + added + " = " + block + ";");
+  out.line(type + next + " = " + add(sum, added) + ";");
+  out.line(type + taken + " = " + sub(next, sum) + ";");
+  out.line(lost + " = " + add(lost, add(sub(sum, sub(next, taken)), sub(added, taken))) + ";");
+  out.line(sum + " = " + next + ";");
+}
+
+// Of a sum that is not finite, e is NaN and means nothing.
+std::string ReductionPrinter::staged_result(int copy) const {
+  const std::string sum = numbered("c", copy);
+  const std::string lost = numbered("e", copy);
+  return call("lazy_select", argument_type_,
+              {call("lazy_is_nan", argument_type_, {lost}), sum, combine(sum, lost)});
+}
+
+void ReductionPrinter::accumulate(const Body& body, const std::string& flat_index,
+                                  SourceWriter& out) const {
+  // A scalar is accumulated once, not once a copy.
+  if (!vector_ && body.copy > 0) return;
+  std::string value = read(context_, expr_.arguments[0], body, vector_);
+  if (is_arg()) {
+    accumulate_arg(body, value, indices(flat_index), out);
+    return;
+  }
+  if (along_lanes() && body.masked) {
+    const std::string inside = context_.call("lazy_lanes_below", {"n"});
+    value = call("lazy_select", argument_type_, {inside, value, identity()});
+  }
+  out.line(accumulator(body.copy) + " = " + combine(accumulator(body.copy), value) + ";");
+}
+
+void ReductionPrinter::accumulate_arg(const Body& body, const std::string& value,
+                                      const std::string& at, SourceWriter& out) const {
+  const std::string best = accumulator(body.copy);
+  const std::string where = index(body.copy);
+  const char* better = expr_.op == Op::kReduceArgMax ? "lazy_greater" : "lazy_less";
+  std::string takes = call(better, argument_type_, {value, best});
+  if (is_floating(argument_type_)) {
+    const std::string is_nan = call("lazy_is_nan", argument_type_, {value});
+    const std::string was_nan = call("lazy_is_nan", argument_type_, {best});
+    const std::string first_nan =
+        call("lazy_and", Type::kBool, {is_nan, call("lazy_not", Type::kBool, {was_nan})});
+    takes = call("lazy_or", Type::kBool, {takes, first_nan});
+  }
+  if (along_lanes() && body.masked) {
+    takes = call("lazy_and", Type::kBool, {takes, context_.call("lazy_lanes_below", {"n"})});
+  }
+  const std::string taken = numbered("b", body.copy);
+  out.line("const " + declared_type(Type::kBool) + " " + taken + " = " + takes + ";");
+  out.line(where + " = " + call("lazy_select", Type::kInt64, {taken, at, where}) + ";");
+  out.line(best + " = " + call("lazy_select", argument_type_, {taken, value, best}) + ";");
+}
+
+void ReductionPrinter::finish(SourceWriter& out) const {
+  if (along_lanes()) {
+    if (is_arg()) {
+      finish_arg(out);
+      return;
+    }
+    const std::string all = staged_ ? staged_result(0) : over_copies();
+    print_scalar(context_, id_, call(over_lanes(expr_.op), argument_type_, {all}), out);
+    return;
+  }
+  for (int copy = 0; copy < copies_; ++copy) {
+    std::string result = accumulator(copy);
+    if (staged_) result = staged_result(copy);
+    if (is_arg()) result = index(copy);
+    if (!vector_) {
+      print_scalar(context_, id_, result, out);
+    } else {
+      out.line("const " + declared_type(expr_.type) + " " +
+               read_vector(context_, id_, Body{copy, copies_, false}) + " = " + result + ";");
+    }
+  }
+}
+
+// The least index among the lanes that hold the best value of all; a NaN, if any lane has one, is
+// the best and equals nothing.
+void ReductionPrinter::finish_arg(SourceWriter& out) const {
+  const std::string best = accumulator(0);
+  const std::string splat = std::string("lazy_splat_") + scalar_type(argument_type_);
+  const std::string of_all = call(over_lanes(expr_.op), argument_type_, {best});
+  std::string holds = call("lazy_equal", argument_type_, {best, context_.call(splat, {of_all})});
+  if (is_floating(argument_type_)) {
+    const std::string is_nan = call("lazy_is_nan", argument_type_, {best});
+    holds = call("lazy_or", Type::kBool, {holds, is_nan});
+  }
+  const std::string none = context_.call(
+      "lazy_splat_int64", {integer_literal(greatest_integer(Type::kInt64), Type::kInt64)});
+  const std::string candidates = call("lazy_select", Type::kInt64, {holds, index(0), none});
+  print_scalar(context_, id_, call("lazy_hmin", Type::kInt64, {candidates}), out);
+}
+
+}  // namespace torch_lazy::codegen

@@ -1,0 +1,65 @@
+// Reductions as source: accumulators, and what becomes of them. Internal to the printer.
+//
+// Along the lanes (Axis::kReduced) an accumulator is a vector whose lanes are combined at the end;
+// else each lane has its own result. A long floating sum is kept in two stages, `c` for what whole
+// blocks of the loop have added up to and `a` for the block at hand, so that its rounding error
+// stays near that of a pairwise sum.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/print_context.h"
+#include "codegen/source_writer.h"
+
+namespace torch_lazy::codegen {
+
+// Whether long reductions of this kind are summed in two stages.
+bool is_staged(const Expr& reduction);
+
+class ReductionPrinter {
+ public:
+  // `copies` of the accumulators; `staged`: in two stages, where is_staged(reduction).
+  ReductionPrinter(const PrintContext& context, ExprId reduction, int copies, bool staged);
+
+  // Before the loops over the reduced dimensions. `first_index`: the flattened reduced index of the
+  // first element.
+  void declare(const std::string& first_index, SourceWriter& out) const;
+  // At both ends of a block of the innermost loop.
+  void begin_block(SourceWriter& out) const;
+  void end_block(SourceWriter& out) const;
+  // In the innermost loop; `flat_index` is the flattened reduced index of the first lane.
+  void accumulate(const Body& body, const std::string& flat_index, SourceWriter& out) const;
+  // After the loops: defines the result. For Axis::kReduced the copies are combined.
+  void finish(SourceWriter& out) const;
+
+ private:
+  bool is_arg() const;
+  bool along_lanes() const { return context_.kernel.axis == Axis::kReduced; }
+  std::string accumulator(int copy) const;
+  std::string numbered(const char* family, int copy) const;
+  std::string over_copies() const;
+  void add_block(const std::string& block, int copy, SourceWriter& out) const;
+  std::string staged_result(int copy) const;
+  std::string index(int copy) const;
+  std::string identity() const;
+  std::string combine(const std::string& a, const std::string& b) const;
+  std::string declared_type(Type type) const;
+  std::string call(const std::string& function, Type type,
+                   const std::vector<std::string>& arguments) const;
+  // Of the elements in the accumulator's lanes, the first of which has the index `first`.
+  std::string indices(const std::string& first) const;
+  void accumulate_arg(const Body& body, const std::string& value, const std::string& at,
+                      SourceWriter& out) const;
+  void finish_arg(SourceWriter& out) const;
+
+  const PrintContext& context_;
+  ExprId id_;
+  const Expr& expr_;
+  Type argument_type_;
+  bool vector_;  // the accumulators are vectors
+  int copies_;
+  bool staged_;
+};
+
+}  // namespace torch_lazy::codegen

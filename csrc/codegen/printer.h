@@ -1,0 +1,47 @@
+// The one kernel printer: from loop IR to C++ source for a target.
+//
+// The source is complete but for the target's prelude (prelude.h), which goes before it: it defines
+// the vector types and the functions `lazy_...` that the printed statements call. On the CPU a
+// value that varies along the lanes' dimension is a vector of `lanes` elements, on CUDA it is a
+// thread's own; all else is the same code.
+//
+// ABI on the CPU:
+//
+//   extern "C" void name(void* const* pointers, const int64_t* sizes, const double* numbers,
+//                        int64_t begin, int64_t end)
+//
+// pointers: Kernel::buffers in order, then, where scratch_values > 0, the scratch of the calling
+// thread, which no other call uses at the same time.
+//
+// ABI on CUDA:
+//
+//   extern "C" __global__ void name(const name_arguments arguments, int64_t begin, int64_t end)
+//
+// `arguments` is a struct of 8-byte fields, passed by value: the buffers' pointers, the size slots,
+// the number slots; a launcher copies the three arrays one after the other. Threads (x) of a block
+// work on one unit together and blockDim.y units are worked on at a time; a grid of any size will
+// do. blockDim.x is 32 or, with blockDim.y = 1, a multiple of 32 up to 1024. No dynamic shared
+// memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "codegen/loop_ir.h"
+#include "codegen/prelude.h"
+
+namespace torch_lazy::codegen {
+
+struct PrintedKernel {
+  std::string source;
+  std::string entry;            // the function's name
+  uint32_t scratch_values = 0;  // 4-byte values of scratch for each element of a unit
+};
+
+// Bytes of scratch that a call needs where the product of the reduced extents is `elements`.
+int64_t scratch_bytes(uint32_t scratch_values, int64_t elements);
+
+// The kernel must have passed verify().
+PrintedKernel print_kernel(const Kernel& kernel, const Target& target);
+
+}  // namespace torch_lazy::codegen

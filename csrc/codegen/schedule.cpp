@@ -1,0 +1,245 @@
+#include "codegen/schedule.h"
+
+#include <algorithm>
+
+#include "codegen/op_cost.h"
+
+namespace torch_lazy::codegen {
+namespace {
+
+// A thread's scratch competes with the rows themselves for its cache.
+constexpr uint32_t kMaxScratchValues = 4;
+
+bool has_place_in_scratch(Type type) {
+  switch (type) {
+    case Type::kInt32:
+    case Type::kInt64:
+    case Type::kBFloat16:  // as the float that it is
+    case Type::kHalf:
+    case Type::kFloat:
+    case Type::kDouble:
+      return true;
+    default:
+      return false;
+  }
+}
+
+uint32_t values_of(Type type) {
+  return bytes_of(type) == 8 ? 2 : 1;
+}
+
+class Scheduler {
+ public:
+  Scheduler(const Kernel& kernel, bool use_scratch) : kernel_(kernel) {
+    schedule_.varying = varying_dimensions(kernel);
+    schedule_.levels = reduction_levels(kernel);
+    schedule_.scratch_places.assign(kernel.exprs.size(), -1);
+    needed_ = needed_exprs();
+    place_stores();
+    choose_reductions();
+    if (use_scratch) choose_kept();
+    fill_passes();
+    fill_rows();
+  }
+
+  Schedule take() { return std::move(schedule_); }
+
+ private:
+  // Of expression ids, in a vector by id.
+  using Set = std::vector<bool>;
+
+  bool in_rows(ExprId id) const {
+    return (schedule_.varying[id] & reduced_dimensions(kernel_)) == 0;
+  }
+
+  Set needed_exprs() const {
+    Set needed(kernel_.exprs.size());
+    for (const Store& store : kernel_.stores) {
+      for (ExprId operand : operands_of(store)) needed[operand] = true;
+    }
+    for (size_t i = needed.size(); i-- > 0;) {
+      if (!needed[i]) continue;
+      for (ExprId operand : operands_of(kernel_.exprs[i])) needed[operand] = true;
+    }
+    return needed;
+  }
+
+  // What a store along the reduced dimensions overwrites may be read until the last pass, if any
+  // load can reach it.
+  bool must_wait(const Store& store) const {
+    if (!kernel_.buffers[store.buffer].exclusive) return true;
+    for (const Expr& expr : kernel_.exprs) {
+      if (expr.op == Op::kLoad && expr.buffer == store.buffer) return true;
+    }
+    return false;
+  }
+
+  bool is_row_store(const Store& store) const {
+    const Dimensions reduced = reduced_dimensions(kernel_);
+    Dimensions varies = varying_dimensions(store.access, schedule_.varying);
+    for (ExprId operand : operands_of(store)) varies |= schedule_.varying[operand];
+    return (varies & reduced) == 0;
+  }
+
+  void place_stores() {
+    int last_pass = -1;
+    std::vector<int> pass_of(kernel_.stores.size(), -1);
+    for (size_t i = 0; i < kernel_.stores.size(); ++i) {
+      const Store& store = kernel_.stores[i];
+      if (is_row_store(store)) {
+        schedule_.row_stores.push_back(static_cast<uint32_t>(i));
+        continue;
+      }
+      pass_of[i] = 0;
+      for (ExprId operand : operands_of(store)) {
+        pass_of[i] = std::max(pass_of[i], schedule_.levels[operand]);
+      }
+      last_pass = std::max(last_pass, pass_of[i]);
+    }
+    for (size_t i = 0; i < kernel_.exprs.size(); ++i) {
+      if (!needed_[i] || !is_reduction(kernel_.exprs[i].op)) continue;
+      last_pass = std::max(last_pass, schedule_.levels[i] - 1);
+    }
+    schedule_.passes.resize(last_pass + 1);
+    for (size_t i = 0; i < kernel_.stores.size(); ++i) {
+      if (pass_of[i] < 0) continue;
+      const int pass = must_wait(kernel_.stores[i]) ? last_pass : pass_of[i];
+      schedule_.passes[pass].stores.push_back(static_cast<uint32_t>(i));
+    }
+  }
+
+  void choose_reductions() {
+    for (size_t i = 0; i < kernel_.exprs.size(); ++i) {
+      if (!needed_[i] || !is_reduction(kernel_.exprs[i].op)) continue;
+      schedule_.passes[schedule_.levels[i] - 1].reductions.push_back(static_cast<ExprId>(i));
+    }
+  }
+
+  std::vector<ExprId> roots_of(const Pass& pass) const {
+    std::vector<ExprId> roots;
+    for (ExprId reduction : pass.reductions) {
+      for (ExprId operand : operands_of(kernel_.exprs[reduction])) roots.push_back(operand);
+    }
+    for (uint32_t store : pass.stores) {
+      for (ExprId operand : operands_of(kernel_.stores[store])) roots.push_back(operand);
+    }
+    return roots;
+  }
+
+  bool is_kept(ExprId id) const { return schedule_.scratch_places[id] >= 0; }
+
+  // What a pass evaluates, where it takes from scratch what an earlier pass kept.
+  Set evaluated_in(int pass) const {
+    Set evaluated(kernel_.exprs.size());
+    for (ExprId root : roots_of(schedule_.passes[pass])) evaluated[root] = true;
+    for (size_t i = evaluated.size(); i-- > 0;) {
+      const auto id = static_cast<ExprId>(i);
+      if (!evaluated[i] || in_rows(id) || is_taken(id, pass)) continue;
+      for (ExprId operand : operands_of(kernel_.exprs[i])) evaluated[operand] = true;
+    }
+    for (size_t i = 0; i < evaluated.size(); ++i) {
+      if (in_rows(static_cast<ExprId>(i))) evaluated[i] = false;
+    }
+    return evaluated;
+  }
+
+  bool is_taken(ExprId id, int pass) const { return is_kept(id) && pass > first_pass_[id]; }
+
+  // Of evaluating `id` in a pass that has nothing of it at hand but what is kept.
+  int cost_again(ExprId id) const {
+    Set cone(kernel_.exprs.size());
+    cone[id] = true;
+    int cost = 0;
+    for (size_t i = id + 1; i-- > 0;) {
+      const auto at = static_cast<ExprId>(i);
+      if (!cone[i] || in_rows(at)) continue;
+      if (is_kept(at)) {
+        cost += kTakeCost;
+        continue;
+      }
+      cost += cost_of(kernel_.exprs[i]);
+      for (ExprId operand : operands_of(kernel_.exprs[i])) cone[operand] = true;
+    }
+    return cost;
+  }
+
+  // From the last pass and the last expressions back: what is nearest to a pass's results saves
+  // most.
+  void choose_kept() {
+    const int passes = static_cast<int>(schedule_.passes.size());
+    std::vector<int> uses(kernel_.exprs.size());
+    first_pass_.assign(kernel_.exprs.size(), passes);
+    for (int pass = passes; pass-- > 0;) {
+      const Set evaluated = evaluated_in(pass);
+      for (size_t i = 0; i < evaluated.size(); ++i) {
+        if (!evaluated[i]) continue;
+        ++uses[i];
+        first_pass_[i] = pass;
+      }
+    }
+    for (int pass = passes; pass-- > 1;) {
+      for (size_t i = kernel_.exprs.size(); i-- > 0;) {
+        const auto id = static_cast<ExprId>(i);
+        // Anew for every choice: what is kept frees its operands.
+        if (is_kept(id) || first_pass_[i] >= pass || !evaluated_in(pass)[i]) continue;
+        const Type type = kernel_.exprs[i].type;
+        const int later = uses[i] - 1;
+        if (!can_be_kept(id) || schedule_.scratch_values + values_of(type) > kMaxScratchValues ||
+            cost_again(id) * later <= kKeepCost + kTakeCost * later) {
+          continue;
+        }
+        schedule_.scratch_places[i] = static_cast<int32_t>(schedule_.scratch_values);
+        schedule_.scratch_values += values_of(type);
+      }
+    }
+  }
+
+  // Scratch is laid out for vectors that are evaluated in the innermost of the loops.
+  bool can_be_kept(ExprId id) const {
+    const size_t innermost = kernel_.kept.size() + kernel_.reduced.size() - 1;
+    const size_t lanes = lane_dimension(kernel_);
+    if (lanes == kNoDimension) return false;
+    const Dimensions wanted = dimension_bit(lanes) | dimension_bit(innermost);
+    return (schedule_.varying[id] & wanted) == wanted &&
+           has_place_in_scratch(kernel_.exprs[id].type);
+  }
+
+  void fill_passes() {
+    if (first_pass_.empty()) first_pass_.assign(kernel_.exprs.size(), 0);
+    for (size_t p = 0; p < schedule_.passes.size(); ++p) {
+      Pass& pass = schedule_.passes[p];
+      const Set evaluated = evaluated_in(static_cast<int>(p));
+      for (size_t i = 0; i < evaluated.size(); ++i) {
+        const auto id = static_cast<ExprId>(i);
+        if (!evaluated[i]) continue;
+        if (is_taken(id, static_cast<int>(p))) {
+          pass.taken.push_back(id);
+        } else {
+          pass.exprs.push_back(id);
+          if (is_kept(id)) pass.kept.push_back(id);
+        }
+      }
+    }
+  }
+
+  void fill_rows() {
+    schedule_.rows.resize(schedule_.passes.size() + 1);
+    for (size_t i = 0; i < kernel_.exprs.size(); ++i) {
+      const auto id = static_cast<ExprId>(i);
+      if (needed_[i] && in_rows(id)) schedule_.rows[schedule_.levels[i]].push_back(id);
+    }
+  }
+
+  const Kernel& kernel_;
+  Schedule schedule_;
+  Set needed_;
+  std::vector<int> first_pass_;  // in which an expression is evaluated at the earliest
+};
+
+}  // namespace
+
+Schedule make_schedule(const Kernel& kernel, bool use_scratch) {
+  return Scheduler(kernel, use_scratch).take();
+}
+
+}  // namespace torch_lazy::codegen

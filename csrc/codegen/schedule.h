@@ -1,0 +1,46 @@
+// In which pass over the reduced dimensions everything is evaluated, and what is kept from one pass
+// to the next. The same for every target.
+//
+//   row values of level 0
+//   pass 0: expressions along the reduced dimensions that need no reduction; reductions of these
+//   row values of level 1: results of these reductions and what follows from them
+//   pass 1: expressions that need them; ...
+//   ...
+//   row stores
+//
+// "Row": what does not vary along the reduced dimensions. A kernel without reduced dimensions has
+// no passes: all is row values of level 0 and row stores.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "codegen/loop_analysis.h"
+#include "codegen/loop_ir.h"
+
+namespace torch_lazy::codegen {
+
+struct Pass {
+  std::vector<ExprId> taken;       // from scratch, where an earlier pass kept them
+  std::vector<ExprId> exprs;       // evaluated, operands first
+  std::vector<ExprId> kept;        // of `exprs`: into scratch
+  std::vector<ExprId> reductions;  // whose argument is at hand
+  std::vector<uint32_t> stores;
+};
+
+struct Schedule {
+  std::vector<Dimensions> varying;  // of each expression
+  std::vector<int> levels;          // of each expression
+  std::vector<std::vector<ExprId>>
+      rows;  // by level, operands first; one more than there are passes
+  std::vector<Pass> passes;
+  std::vector<uint32_t> row_stores;
+  // Where in an element's scratch a kept expression lies, in 4-byte values; -1: it is not kept.
+  std::vector<int32_t> scratch_places;
+  uint32_t scratch_values = 0;  // per element of the reduced dimensions
+};
+
+// With `use_scratch`, expressions that are dear to evaluate again are kept; otherwise none.
+Schedule make_schedule(const Kernel& kernel, bool use_scratch);
+
+}  // namespace torch_lazy::codegen

@@ -1,0 +1,416 @@
+#include "graph/fuse.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace torch_lazy {
+namespace {
+
+constexpr size_t kMostNodes = 96;   // of a group
+constexpr size_t kMostInputs = 40;  // values a group reads from memory
+// Fewer results of a reduction than this leave cores idle if a long domain is read again after it.
+constexpr int64_t kFewResults = 16;
+constexpr int64_t kLongDomain = 65536;
+
+bool is_fusable(CoreKind kind) {
+  switch (kind) {
+    case CoreKind::kPointwise:
+    case CoreKind::kCopy:
+    case CoreKind::kFill:
+    case CoreKind::kArange:
+    case CoreKind::kReduction:
+    case CoreKind::kGather:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Extents without_ones(c10::ArrayRef<int64_t> sizes) {
+  Extents result;
+  for (const int64_t size : sizes)
+    if (size != 1) result.push_back(size);
+  return result;
+}
+
+int64_t product(c10::ArrayRef<int64_t> sizes) {
+  int64_t result = 1;
+  for (const int64_t size : sizes) result *= size;
+  return result;
+}
+
+// What a node asks of the group it joins.
+struct Space {
+  Extents sizes;              // that it runs over: of a reduction, its input's
+  std::vector<bool> reduced;  // of a reduction
+  bool reduces = false;
+};
+
+Space space_of(const CoreGraph& graph, const CoreNode& node) {
+  Space space;
+  if (node.kind != CoreKind::kReduction) {
+    space.sizes = without_ones(graph.values[size_t(node.outputs[0])].sizes);
+    return space;
+  }
+  const Extents& sizes = graph.values[size_t(node.inputs[0])].sizes;
+  std::vector<bool> reduced(sizes.size());
+  for (const int64_t d : node.dims) reduced[size_t(d)] = true;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 1) continue;
+    space.sizes.push_back(sizes[d]);
+    space.reduced.push_back(reduced[d]);
+    space.reduces |= reduced[d];
+  }
+  return space;
+}
+
+struct OpenGroup {
+  std::vector<NodeId> nodes;
+  Extents domain, kept;
+  std::vector<bool> reduced;
+  bool reduces = false;
+  bool closed = false;  // read by somebody outside
+  std::unordered_set<ValueId> inputs;
+  std::unordered_set<NodeId> after;  // members that are, or follow from, a reduction
+};
+
+class Fuser {
+ public:
+  explicit Fuser(const CoreGraph& graph)
+      : graph_(graph), group_of_(graph.nodes.size(), kNoId), inlined_(graph.nodes.size()) {}
+
+  std::vector<FusedItem> run() {
+    choose_inlined();
+    for (NodeId id = 0; id < NodeId(graph_.nodes.size()); ++id) visit(id);
+    return items();
+  }
+
+ private:
+  const CoreNode& node(NodeId id) const { return graph_.nodes[size_t(id)]; }
+  const CoreValue& value(ValueId id) const { return graph_.values[size_t(id)]; }
+
+  // ---- Inlining ----
+
+  // Every element is read at most once, through slices of it, by nodes that a kernel computes.
+  bool may_inline(NodeId id) const {
+    const CoreNode& made = node(id);
+    if (made.kind != CoreKind::kPointwise && made.kind != CoreKind::kCopy) return false;
+    const CoreValue& result = value(made.outputs[0]);
+    if (!is_dense(result.sizes, result.strides)) return false;
+    int64_t read = 0;
+    for (const NodeId user : result.users) {
+      const CoreNode& view = node(user);
+      if (user == kNoId || view.kind != CoreKind::kView) return false;
+      const CoreValue& slice = value(view.outputs[0]);
+      for (const NodeId reader : slice.users) {
+        if (reader == kNoId || !is_fusable(node(reader).kind)) return false;
+        if (node(reader).kind == CoreKind::kGather) return false;
+        read += slice.numel();
+      }
+    }
+    if (read == 0 || read > result.numel()) return false;
+    // A view that is the whole of it is better fused than computed at another index.
+    for (const NodeId user : result.users)
+      if (value(node(user).outputs[0]).numel() == result.numel()) return false;
+    for (const ValueId input : made.inputs) {
+      const NodeId producer = value(input).producer;
+      if (producer == kNoId) continue;
+      const CoreKind kind = node(producer).kind;
+      if (is_fusable(kind)) return false;  // its own producers would have to be stored for it
+    }
+    return true;
+  }
+
+  void choose_inlined() {
+    for (NodeId id = 0; id < NodeId(graph_.nodes.size()); ++id)
+      inlined_[size_t(id)] = may_inline(id);
+  }
+
+  // ---- Reading ----
+
+  // The values in memory or in groups that a node reads, through views and inlined nodes.
+  void sources(NodeId id, std::vector<ValueId>& result, std::vector<NodeId>* through) const {
+    for (const ValueId input : node(id).inputs) {
+      ValueId base = input;
+      NodeId producer = value(base).producer;
+      if (producer != kNoId && node(producer).kind == CoreKind::kView) {
+        base = node(producer).inputs[0];
+        producer = value(base).producer;
+      }
+      if (producer != kNoId && node(producer).kind == CoreKind::kNumber) continue;
+      if (producer != kNoId && inlined_[size_t(producer)]) {
+        if (through) through->push_back(producer);
+        sources(producer, result, through);
+      } else {
+        result.push_back(base);
+      }
+    }
+  }
+
+  // ---- Joining ----
+
+  bool fits(const OpenGroup& group, const Space& space) const {
+    const bool whole = space.sizes == group.domain;
+    if (space.reduces) return whole && (!group.reduces || group.reduced == space.reduced);
+    return whole || (group.reduces && space.sizes == group.kept);
+  }
+
+  bool too_serial(const OpenGroup& group, const Space& space,
+                  const std::vector<ValueId>& read) const {
+    if (!group.reduces || space.sizes != group.domain) return false;
+    if (product(group.kept) >= kFewResults || product(group.domain) < kLongDomain) return false;
+    for (const ValueId source : read) {
+      const NodeId producer = value(source).producer;
+      if (producer != kNoId && group.after.count(producer)) return true;
+    }
+    return false;
+  }
+
+  // A gather reads its source and its checked indices from memory.
+  bool must_be_outside(NodeId id, int32_t index) const {
+    if (node(id).kind != CoreKind::kGather) return false;
+    std::vector<ValueId> read;
+    sources(id, read, nullptr);
+    for (const ValueId source : read) {
+      const NodeId producer = value(source).producer;
+      if (producer != kNoId && group_of_[size_t(producer)] == index) return true;
+    }
+    return false;
+  }
+
+  void visit(NodeId id) {
+    const CoreNode& made = node(id);
+    if (made.kind == CoreKind::kNumber || made.kind == CoreKind::kView || inlined_[size_t(id)])
+      return;
+    std::vector<ValueId> read;
+    sources(id, read, nullptr);
+    if (!is_fusable(made.kind)) {
+      // A write-back stores: it does not hold a group open for longer than it is.
+      close_all(read, kNoId);
+      return;
+    }
+    const Space space = space_of(graph_, made);
+    std::vector<int32_t> candidates;
+    for (const ValueId source : read)
+      consider(candidates, group_reading_from(source), id, space, read);
+    if (candidates.empty())
+      for (const ValueId source : read) {
+        const auto sibling = last_reader_.find(source);
+        if (sibling == last_reader_.end() || value(source).numel() < product(space.sizes)) continue;
+        consider(candidates, sibling->second, id, space, read);
+        if (!candidates.empty()) break;
+      }
+    const int32_t target = candidates.empty() ? new_group() : merge(candidates);
+    join(target, id, space, read);
+    close_all(read, target);
+    for (const ValueId source : read) last_reader_[source] = target;
+  }
+
+  int32_t group_reading_from(ValueId source) const {
+    const NodeId producer = value(source).producer;
+    return producer == kNoId ? kNoId : group_of_[size_t(producer)];
+  }
+
+  void consider(std::vector<int32_t>& candidates, int32_t index, NodeId id, const Space& space,
+                const std::vector<ValueId>& read) const {
+    if (index == kNoId) return;
+    const OpenGroup& group = groups_[size_t(index)];
+    if (group.closed || std::count(candidates.begin(), candidates.end(), index)) return;
+    if (group.nodes.size() >= kMostNodes || group.inputs.size() >= kMostInputs) return;
+    if (!fits(group, space) || too_serial(group, space, read)) return;
+    if (must_be_outside(id, index)) return;
+    for (const int32_t other : candidates)
+      if (!mergeable(groups_[size_t(other)], group)) return;
+    candidates.push_back(index);
+  }
+
+  static bool mergeable(const OpenGroup& a, const OpenGroup& b) {
+    if (a.nodes.size() + b.nodes.size() > kMostNodes) return false;
+    if (a.inputs.size() + b.inputs.size() > kMostInputs) return false;
+    if (a.domain == b.domain) return !a.reduces || !b.reduces || a.reduced == b.reduced;
+    const auto rows_of = [](const OpenGroup& rows, const OpenGroup& whole) {
+      return !rows.reduces && whole.reduces && rows.domain == whole.kept;
+    };
+    return rows_of(a, b) || rows_of(b, a);
+  }
+
+  int32_t new_group() {
+    groups_.emplace_back();
+    return int32_t(groups_.size()) - 1;
+  }
+
+  int32_t merge(const std::vector<int32_t>& candidates) {
+    int32_t target = candidates[0];
+    for (size_t i = 1; i < candidates.size(); ++i) {
+      OpenGroup& from = groups_[size_t(candidates[i])];
+      OpenGroup& into = groups_[size_t(target)];
+      if (from.domain.size() > into.domain.size() || (from.reduces && !into.reduces)) {
+        into.domain = from.domain;
+        into.kept = from.kept;
+        into.reduced = from.reduced;
+      }
+      into.reduces |= from.reduces;
+      for (const NodeId member : from.nodes) group_of_[size_t(member)] = target;
+      into.nodes.insert(into.nodes.end(), from.nodes.begin(), from.nodes.end());
+      std::sort(into.nodes.begin(), into.nodes.end());
+      into.inputs.insert(from.inputs.begin(), from.inputs.end());
+      into.after.insert(from.after.begin(), from.after.end());
+      for (const ValueId input : from.inputs) last_reader_[input] = target;
+      from = OpenGroup{};
+      from.closed = true;
+    }
+    return target;
+  }
+
+  void join(int32_t index, NodeId id, const Space& space, const std::vector<ValueId>& read) {
+    OpenGroup& group = groups_[size_t(index)];
+    if (group.nodes.empty()) {
+      group.domain = space.sizes;
+      group.reduced.assign(space.sizes.size(), false);
+    }
+    if (space.reduces && !group.reduces) {
+      group.reduces = true;
+      group.reduced = space.reduced;
+      for (size_t d = 0; d < group.domain.size(); ++d)
+        if (!group.reduced[d]) group.kept.push_back(group.domain[d]);
+    }
+    bool after = node(id).kind == CoreKind::kReduction;
+    for (const ValueId source : read) {
+      const NodeId producer = value(source).producer;
+      if (producer == kNoId || group_of_[size_t(producer)] != index)
+        group.inputs.insert(source);
+      else
+        after = after || group.after.count(producer);
+    }
+    if (after) group.after.insert(id);
+    group.nodes.push_back(id);
+    group_of_[size_t(id)] = index;
+  }
+
+  void close_all(const std::vector<ValueId>& read, int32_t reader) {
+    for (const ValueId source : read) {
+      const int32_t index = group_reading_from(source);
+      if (index != kNoId && index != reader) groups_[size_t(index)].closed = true;
+    }
+  }
+
+  // ---- Result ----
+
+  std::vector<FusedItem> items() const {
+    std::vector<FusedItem> result;
+    for (NodeId id = 0; id < NodeId(graph_.nodes.size()); ++id) {
+      const CoreNode& made = node(id);
+      if (made.kind == CoreKind::kNumber || made.kind == CoreKind::kView || inlined_[size_t(id)])
+        continue;
+      const int32_t index = group_of_[size_t(id)];
+      if (index == kNoId) {
+        result.emplace_back(id);
+        continue;
+      }
+      const OpenGroup& group = groups_[size_t(index)];
+      if (group.nodes.back() != id) continue;  // it runs where its last member stood
+      FusionGroup made_group;
+      made_group.nodes = group.nodes;
+      made_group.domain = group.domain;
+      made_group.reduced = group.reduced;
+      std::vector<ValueId> read;
+      for (const NodeId member : group.nodes) sources(member, read, &made_group.inlined);
+      std::sort(made_group.inlined.begin(), made_group.inlined.end());
+      made_group.inlined.erase(std::unique(made_group.inlined.begin(), made_group.inlined.end()),
+                               made_group.inlined.end());
+      choose_stored(graph_, made_group);
+      result.emplace_back(std::move(made_group));
+    }
+    return result;
+  }
+
+ public:
+  static void choose_stored(const CoreGraph& graph, FusionGroup& group) {
+    std::unordered_set<NodeId> members(group.nodes.begin(), group.nodes.end());
+    group.stored.clear();
+    const auto read_outside = [&](auto&& self, ValueId id) -> bool {
+      for (const NodeId user : graph.values[size_t(id)].users) {
+        if (user == kNoId) return true;  // a graph output
+        if (members.count(user)) continue;
+        const CoreNode& reader = graph.nodes[size_t(user)];
+        if (reader.kind != CoreKind::kView) return true;
+        if (self(self, reader.outputs[0])) return true;
+      }
+      return false;
+    };
+    for (const NodeId id : group.nodes)
+      for (const ValueId made : graph.nodes[size_t(id)].outputs)
+        if (read_outside(read_outside, made)) group.stored.push_back(made);
+  }
+
+ private:
+  const CoreGraph& graph_;
+  std::vector<OpenGroup> groups_;
+  std::vector<int32_t> group_of_;  // by node
+  std::vector<bool> inlined_;
+  std::unordered_map<ValueId, int32_t> last_reader_;
+};
+
+std::string name_of(const CoreGraph& graph, ValueId id) {
+  const torch::jit::Value* value = graph.values[size_t(id)].value;
+  return value ? value->debugName() : "number";
+}
+
+}  // namespace
+
+std::vector<FusedItem> fuse(const CoreGraph& graph) {
+  return Fuser(graph).run();
+}
+
+std::vector<FusionGroup> split_before(const CoreGraph& graph, const FusionGroup& group,
+                                      NodeId node) {
+  std::vector<FusionGroup> parts(2, group);
+  for (FusionGroup& part : parts) part.nodes.clear();
+  for (const NodeId id : group.nodes) parts[id >= node].nodes.push_back(id);
+  std::vector<FusionGroup> result;
+  for (FusionGroup& part : parts) {
+    if (part.nodes.empty()) continue;
+    // The domain of what is left.
+    bool first = true;
+    for (const NodeId id : part.nodes) {
+      const Space space = space_of(graph, graph.nodes[size_t(id)]);
+      if (first || space.sizes.size() > part.domain.size() || space.reduces) {
+        if (first || space.sizes.size() >= part.domain.size()) part.domain = space.sizes;
+        if (first) part.reduced.assign(space.sizes.size(), false);
+        if (space.reduces) part.reduced = space.reduced;
+        part.reduced.resize(part.domain.size());
+      }
+      first = false;
+    }
+    Fuser::choose_stored(graph, part);
+    result.push_back(std::move(part));
+  }
+  return result;
+}
+
+std::string to_string(const CoreGraph& graph, const std::vector<FusedItem>& items) {
+  std::string text;
+  for (const FusedItem& item : items) {
+    if (const auto* node = std::get_if<NodeId>(&item)) {
+      text += graph.nodes[size_t(*node)].node->kind().toQualString();
+      for (const ValueId output : graph.nodes[size_t(*node)].outputs)
+        text += " " + name_of(graph, output);
+      text += "\n";
+      continue;
+    }
+    const auto& group = std::get<FusionGroup>(item);
+    text += "{";
+    for (size_t i = 0; i < group.nodes.size(); ++i)
+      text += (i ? ", " : "") + name_of(graph, graph.nodes[size_t(group.nodes[i])].outputs[0]);
+    text += " | store";
+    for (const ValueId stored : group.stored) text += " " + name_of(graph, stored);
+    text += "} [";
+    for (size_t d = 0; d < group.domain.size(); ++d)
+      text += (d ? ", " : "") + std::to_string(group.domain[d]) + (group.reduced[d] ? "~" : "");
+    text += "]\n";
+  }
+  return text;
+}
+
+}  // namespace torch_lazy

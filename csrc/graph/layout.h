@@ -1,0 +1,37 @@
+// Where the elements of a tensor lie in its storage, and how two such sets relate.
+#pragma once
+
+#include <c10/util/ArrayRef.h>
+#include <c10/util/SmallVector.h>
+
+#include <cstdint>
+
+namespace torch_lazy {
+
+struct Layout {
+  c10::SmallVector<int64_t, 5> sizes, strides;
+  int64_t offset = 0;  // elements from the start of the storage
+
+  bool operator==(const Layout&) const = default;
+  int64_t numel() const;
+  int64_t end() const;  // one past the last element; `offset` where there are none
+};
+
+struct LayoutHash {
+  size_t operator()(const Layout& layout) const;
+};
+
+Layout contiguous_layout(c10::IntArrayRef sizes);
+// A dense layout of the same sizes whose dimensions follow in the same order, from 0.
+Layout dense_layout(const Layout& like);
+
+// The next three are proofs: false means that none was found.
+
+// No two indices reach the same element.
+bool has_distinct_elements(const Layout& layout);
+// Every element of `inner` is one of `outer`.
+bool contains(const Layout& outer, const Layout& inner);
+// No element is in both.
+bool disjoint(const Layout& a, const Layout& b);
+
+}  // namespace torch_lazy

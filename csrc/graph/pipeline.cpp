@@ -1,0 +1,30 @@
+#include "graph/pipeline.h"
+
+#include "graph/decompose.h"
+#include "graph/functionalize.h"
+#include "graph/simplify.h"
+#include "ir/print.h"
+#include "runtime/config.h"
+#include "runtime/debug.h"
+
+namespace torch_lazy {
+namespace {
+
+void print_pass(const char* name, const torch::jit::Graph& graph) {
+  if (config().debug >= kDebugPasses) debug_print(std::string(name) + "\n" + print_graph(graph));
+}
+
+}  // namespace
+
+CoreGraph core_graph_of(const torch::jit::Graph& recorded, const std::vector<GraphInput>& inputs) {
+  std::shared_ptr<torch::jit::Graph> graph = functionalize(recorded, inputs);
+  print_pass("functionalized", *graph);
+  std::vector<int64_t> offsets;
+  for (const GraphInput& input : inputs) offsets.push_back(input.offset);
+  graph = decompose(std::move(graph), offsets);
+  graph = simplify(std::move(graph), offsets);
+  print_pass("core graph", *graph);
+  return read_core_graph(std::move(graph));
+}
+
+}  // namespace torch_lazy

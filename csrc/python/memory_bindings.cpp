@@ -1,0 +1,34 @@
+#include "python/memory_bindings.h"
+
+#include "runtime/caching_allocator.h"
+#include "runtime/config.h"
+
+namespace py = pybind11;
+
+namespace torch_lazy {
+namespace {
+
+py::dict statistics_dict() {
+  const MemoryStatistics all = memory_statistics();
+  py::dict result;
+  result["allocated_bytes.current"] = all.allocated;
+  result["allocated_bytes.peak"] = all.peak_allocated;
+  result["reserved_bytes.current"] = all.reserved;
+  result["reserved_bytes.peak"] = all.peak_reserved;
+  result["allocations"] = all.allocations;
+  result["cache_hits"] = all.cache_hits;
+  result["system_calls"] = all.system_calls;
+  return result;
+}
+
+}  // namespace
+
+void bind_memory(py::module_& module) {
+  module.def("memory_stats", &statistics_dict);
+  module.def("reset_peak_memory", &reset_peak_memory);
+  module.def("empty_cache", &empty_cache, py::call_guard<py::gil_scoped_release>());
+  module.def("get_allocator",
+             [] { return config().allocator == AllocatorKind::kCaching ? "caching" : "system"; });
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,123 @@
+// Memory in spans: large blocks, and slabs of equal small objects. Freed spans are kept with their
+// pages, so that the next one of about the size pays no page fault.
+//
+// What is kept is bounded twice. Spans in use and kept ones together stay within the most that was
+// ever in use, plus a sixteenth and a little; and what lay idle for ten seconds goes back to the
+// system, at the first allocation or release afterwards.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include "runtime/page_map.h"
+#include "runtime/size_classes.h"
+#include "runtime/system_memory.h"
+
+namespace torch_lazy {
+
+constexpr size_t kObjectUnit = 64;  // c10::gAlignment
+constexpr size_t kLargestObject = size_t(32) << 10;
+constexpr uint32_t kObjectClasses = size_class(kLargestObject, kObjectUnit).index + 1;
+// No machine has it, and sizes up to here can be rounded up without overflow.
+constexpr size_t kLargestBlock = size_t(1) << 46;
+constexpr uint32_t kSpanClasses = size_class(kLargestBlock, kPageBytes).index + 1;
+
+// Either one large block or a slab. Its fields below `requested` are the pool's, under its lock;
+// those above stay as they are while the span is in use.
+struct Span {
+  char* start;
+  size_t bytes;             // multiple of kPageBytes
+  size_t object_bytes = 0;  // of a slab's objects; 0: one large block
+  uint32_t object_class = 0;
+  uint32_t objects = 1;  // that the slab has room for
+  // Bytes asked for, by object, 0 where it is free. Written by whoever owns the object.
+  std::unique_ptr<uint32_t[]> requested_of_object;
+  size_t requested = 0;  // of a large block
+
+  std::list<Span>::iterator self;
+  size_t map_entries = 0;        // pages from the start that the map has
+  size_t resident = 0;           // upper bound of the bytes that have pages
+  int64_t kept_since = 0;        // ns; of a span that is free
+  void* free_objects = nullptr;  // each holds the address of the next
+  uint32_t free_count = 0;       // those, and the ones never used
+  uint32_t touched = 0;          // objects from the start that were ever used
+
+  uint32_t object_index(const void* object) const {
+    return uint32_t(static_cast<const char*>(object) - start) / uint32_t(object_bytes);
+  }
+};
+
+// Thread safe. Never destroyed: blocks outlive whatever ends at exit.
+class MemoryPool {
+ public:
+  static MemoryPool& instance();
+
+  // The span that a block of the pool lies in; null for memory of others.
+  Span* find(const void* block) const { return map_.find(block); }
+
+  // Null when the system has no memory, even after everything kept was given back.
+  Span* take_large(size_t bytes);
+  void free_large(Span& span);
+
+  // Objects of a class, linked through their first word; returns how many, 0 when the system has no
+  // memory.
+  uint32_t take_objects(uint32_t object_class, size_t object_bytes, uint32_t wanted, void** head);
+  void free_objects(void* head);
+
+  // Gives back all that is kept.
+  void release_kept();
+  // Gives back what has been kept for long. Cheap, and done by every release.
+  void age() {
+    if (kept_any_.load(std::memory_order_relaxed)) release_idle();
+  }
+
+  struct Statistics {
+    int64_t reserved, peak_reserved;  // bytes resident: in use or kept
+    int64_t spans_from_system;        // allocations that kept memory could not serve
+    int64_t system_calls;
+  };
+  Statistics statistics();
+  void reset_peak();
+
+  void lock_for_fork();
+  void unlock_after_fork();
+
+ private:
+  using Spans = std::list<Span>;
+  MemoryPool() = default;
+
+  Span* take_span(size_t bytes, size_t used);
+  Span* take_kept(uint32_t span_class, size_t used);
+  Span* take_new(size_t bytes, size_t used);
+  Span* add_slab(uint32_t object_class, size_t object_bytes);
+  void enter(Span& span, size_t entries);
+  void keep(Span& span, Spans& from, int64_t now);
+  Spans over_limit(int64_t coming);
+  Spans idle(int64_t now);
+  void take_oldest(Spans& kept, Spans& to);
+  void give_back(const Spans& spans);
+  void release_idle();
+  void count_reserved();
+
+  PageMap map_;
+  SystemMemory system_;
+  std::atomic<bool> kept_any_{false};
+
+  std::mutex
+      mutex_;     // guards what is below; only the system's is locked while it is held, for fork
+  Spans in_use_;  // large blocks and full slabs
+  std::array<Spans, kObjectClasses> partial_;  // slabs with free objects
+  std::array<Spans, kSpanClasses> kept_;       // the one freed last is last
+  // Bytes resident.
+  int64_t in_use_bytes_ = 0, kept_bytes_ = 0;
+  int64_t most_in_use_ = 0, peak_reserved_ = 0;
+  int64_t spans_from_system_ = 0;
+  int64_t next_ageing_ = 0;  // ns
+};
+
+}  // namespace torch_lazy

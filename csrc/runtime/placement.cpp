@@ -1,0 +1,298 @@
+#include "runtime/placement.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace torch_lazy {
+namespace {
+
+using codegen::BufferBinding;
+using codegen::LoweredKernel;
+
+class Placer {
+ public:
+  Placer(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
+         const std::vector<FusedItem>& items)
+      : graph_(graph), inputs_(inputs), items_(items) {
+    for (size_t id = 0; id < graph.values.size(); ++id) {
+      result_.roots.push_back(ValueId(id));
+      result_.layouts.push_back({graph.values[id].sizes, graph.values[id].strides, 0});
+    }
+  }
+
+  Placements place() {
+    find_positions();
+    // Partial writes first, last one first, so that a chain that ends in a write-back is known.
+    for (size_t id = graph_.nodes.size(); id-- > 0;)
+      if (node(NodeId(id)).kind == CoreKind::kWriteBack) place_write_back(NodeId(id));
+    for (size_t id = 0; id < graph_.nodes.size(); ++id) {
+      if (node(NodeId(id)).kind == CoreKind::kScatter) place_scatter(NodeId(id));
+      if (node(NodeId(id)).kind == CoreKind::kCat) place_cat(NodeId(id));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  const CoreNode& node(NodeId id) const { return graph_.nodes[size_t(id)]; }
+  const CoreValue& value(ValueId id) const { return graph_.values[size_t(id)]; }
+
+  ValueId base_of(ValueId id) const {
+    const NodeId producer = value(id).producer;
+    if (producer == kNoId || node(producer).kind != CoreKind::kView) return id;
+    return node(producer).inputs[0];
+  }
+
+  // ---- When things happen ----
+
+  void find_positions() {
+    position_.assign(graph_.nodes.size(), kNoId);
+    in_kernel_.assign(graph_.values.size(), false);
+    for (size_t i = 0; i < items_.size(); ++i) {
+      std::vector<NodeId> nodes;
+      if (const auto* group = std::get_if<FusionGroup>(&items_[i])) {
+        nodes = group->nodes;
+        nodes.insert(nodes.end(), group->inlined.begin(), group->inlined.end());
+        for (const ValueId stored : group->stored) in_kernel_[size_t(stored)] = true;
+      } else {
+        nodes = {std::get<NodeId>(items_[i])};
+      }
+      for (const NodeId id : nodes) {
+        if (node(id).fails_on_data || node(id).kind == CoreKind::kGather)
+          last_failing_ = int64_t(i);
+        if (node(id).kind == CoreKind::kWriteBack) {
+          // Copies come last of all.
+          const ValueId source = base_of(node(id).inputs[1]);
+          if (value(source).producer == kNoId)
+            last_read_[inputs_[size_t(value(source).input)].storage] = int64_t(items_.size());
+          continue;
+        }
+        position_[size_t(id)] = std::max(position_[size_t(id)], int32_t(i));
+        for (const ValueId input : node(id).inputs) {
+          const ValueId base = base_of(input);
+          if (value(base).producer != kNoId) continue;
+          int64_t& last = last_read_[inputs_[size_t(value(base).input)].storage];
+          last = std::max(last, int64_t(i));
+        }
+      }
+    }
+  }
+
+  int64_t last_read_of(ValueId input) const {
+    const auto found = last_read_.find(inputs_[size_t(value(input).input)].storage);
+    return found == last_read_.end() ? -1 : found->second;
+  }
+
+  // Nobody sees the value but as a whole and with its own indices.
+  bool can_move(ValueId id) const {
+    if (result_.roots[size_t(id)] != id) return false;
+    for (const NodeId user : value(id).users) {
+      if (user == kNoId) return false;
+      if (node(user).kind == CoreKind::kView) return false;
+    }
+    return true;
+  }
+
+  // ---- Write-backs ----
+
+  // The region of the target, from the first element of the input it belongs to.
+  Layout region_of(ValueId target) const {
+    const NodeId producer = value(target).producer;
+    if (producer == kNoId) return {value(target).sizes, value(target).strides, 0};
+    Layout layout = node(producer).layout;
+    layout.offset -= inputs_[size_t(value(node(producer).inputs[0]).input)].offset;
+    return layout;
+  }
+
+  void place_write_back(NodeId id) {
+    const ValueId target = node(id).inputs[0], source = node(id).inputs[1];
+    const ValueId input = base_of(target);
+    const CoreValue& made = value(source);
+    if (made.producer == kNoId || value(input).producer != kNoId) return;
+    if (made.dtype != value(target).dtype || made.sizes != value(target).sizes) return;
+    if (std::count(made.users.begin(), made.users.end(), kNoId)) return;
+    const int64_t when = position_[size_t(made.producer)];
+    if (when <= last_failing_ || last_read_of(input) > when) return;
+    const bool kernel = in_kernel_[size_t(source)] && can_move(source);
+    const bool scatter = node(made.producer).kind == CoreKind::kScatter &&
+                         starts_at(source, target) && result_.roots[size_t(source)] == source;
+    if (!kernel && !scatter) return;
+    place_in(source, input, region_of(target));
+    if (scatter) place_chain(source, input, region_of(target));
+    result_.written_in_place.insert(id);
+  }
+
+  void place_in(ValueId id, ValueId root, const Layout& layout) {
+    result_.roots[size_t(id)] = root;
+    result_.layouts[size_t(id)] = layout;
+  }
+
+  // Whether a chain of partial writes, each read by nothing but the next, begins with the target.
+  bool starts_at(ValueId made, ValueId target) const {
+    for (;;) {
+      const NodeId producer = value(made).producer;
+      if (producer == kNoId || node(producer).kind != CoreKind::kScatter) break;
+      if (value(made).strides != value(target).strides) return false;
+      const int64_t when = position_[size_t(producer)];
+      for (const NodeId user : value(made).users)
+        if (user == kNoId || (node(user).kind == CoreKind::kView && made != target)) return false;
+      const ValueId base = node(producer).inputs[0];
+      if (when <= last_failing_ || !read_before(base, producer)) return false;
+      if (!apart(node(producer).inputs[1], base)) return false;
+      if (base != target && value(base).producer == kNoId) return false;
+      made = base;
+    }
+    return made == target || same_region(made, target);
+  }
+
+  bool same_region(ValueId a, ValueId b) const {
+    return base_of(a) == base_of(b) && value(base_of(a)).producer == kNoId &&
+           region_of(a) == region_of(b) && value(a).dtype == value(b).dtype;
+  }
+
+  void place_chain(ValueId made, ValueId input, const Layout& layout) {
+    for (;;) {
+      const NodeId producer = value(made).producer;
+      if (producer == kNoId || node(producer).kind != CoreKind::kScatter) return;
+      place_in(made, input, layout);
+      made = node(producer).inputs[0];
+    }
+  }
+
+  // ---- Partial writes and cats of temporaries ----
+
+  // All readers of the value, but `last`, have run before `last` does.
+  bool read_before(ValueId id, NodeId last) const {
+    const auto before = [&](NodeId user) {
+      return user == last || node(user).kind == CoreKind::kWriteBack ||
+             position_[size_t(user)] < position_[size_t(last)];
+    };
+    for (const NodeId user : value(id).users) {
+      if (user == kNoId) return false;
+      if (node(user).kind == CoreKind::kView) {
+        for (const NodeId reader : value(node(user).outputs[0]).users)
+          if (reader == kNoId || !before(reader)) return false;
+      } else if (!before(user) || (node(user).kind == CoreKind::kWriteBack && user != last)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // What is written does not lie in the memory that it is written to. Any input may, and any value
+  // that partial writes made.
+  bool apart(ValueId source, ValueId base) const {
+    const ValueId owner = base_of(source);
+    const NodeId producer = value(owner).producer;
+    if (producer == kNoId || owner == base_of(base)) return false;
+    return node(producer).kind != CoreKind::kScatter &&
+           result_.root(owner) != result_.root(base_of(base));
+  }
+
+  void place_scatter(NodeId id) {
+    const ValueId made = node(id).outputs[0], base = node(id).inputs[0];
+    if (result_.roots[size_t(made)] != made) return;
+    // An input may be changed for its write-back only, which was looked at before.
+    if (value(base_of(base)).producer == kNoId || base_of(base) != base) return;
+    if (node(value(base).producer).kind == CoreKind::kNumber) return;
+    // Another part of the same memory may have readers that only its own value knows of: a cat and
+    // its pieces. Earlier links of a chain of partial writes are read before this one.
+    const ValueId root = result_.roots[size_t(base)];
+    const NodeId maker = value(base).producer;
+    if (root != base && node(maker).kind != CoreKind::kScatter) return;
+    if (value(root).producer == kNoId || result_.placed_cats.count(value(root).producer)) return;
+    if (value(made).strides != value(base).strides || !read_before(base, id)) return;
+    if (!apart(node(id).inputs[1], base)) return;
+    for (const NodeId user : value(made).users)
+      if (user == kNoId) return;  // an output keeps memory of its own
+    written_.insert(root);
+    place_in(made, root, result_.layouts[size_t(base)]);
+  }
+
+  void place_cat(NodeId id) {
+    const CoreNode& cat = node(id);
+    const ValueId whole = cat.outputs[0];
+    if (result_.roots[size_t(whole)] != whole) return;
+    const size_t dim = size_t(cat.dims[0]);
+    int64_t begin = 0;
+    for (const ValueId piece : cat.inputs) {
+      const CoreValue& part = value(piece);
+      if (part.sizes.size() != value(whole).sizes.size()) return;  // ATen's empty 1-D tensors
+      if (part.dtype != value(whole).dtype) return;
+    }
+    for (const ValueId piece : cat.inputs) {
+      const CoreValue& part = value(piece);
+      Layout layout{part.sizes, value(whole).strides, begin * value(whole).strides[dim]};
+      begin += part.sizes[dim];
+      const bool once = std::count(cat.inputs.begin(), cat.inputs.end(), piece) == 1;
+      if (!once || !in_kernel_[size_t(piece)] || !can_move(piece) || written_.count(piece))
+        continue;
+      place_in(piece, whole, layout);
+      result_.placed_cats.insert(id);
+    }
+  }
+
+  const CoreGraph& graph_;
+  const std::vector<GraphInput>& inputs_;
+  const std::vector<FusedItem>& items_;
+  std::vector<int32_t> position_;                    // by node: the item that runs it
+  std::vector<bool> in_kernel_;                      // by value: stored by a kernel
+  std::unordered_map<uint32_t, int64_t> last_read_;  // by storage: the last item that reads it
+  int64_t last_failing_ = -1;
+  std::unordered_set<ValueId> written_;  // temporaries that partial writes go to in place
+  Placements result_;
+};
+
+// Strides and offset of an access as numbers, the offset from the start of the input's storage.
+std::vector<int64_t> concrete(const codegen::Access& access, const LoweredKernel& kernel,
+                              int64_t offset) {
+  const auto number = [&](const codegen::Size& size) {
+    return size.slot ? kernel.sizes[size_t(size.value)] : size.value;
+  };
+  std::vector<int64_t> result{number(access.offset) + offset};
+  for (const codegen::Size& stride : access.strides) result.push_back(number(stride));
+  return result;
+}
+
+}  // namespace
+
+Placements place_values(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
+                        const std::vector<FusedItem>& items) {
+  return Placer(graph, inputs, items).place();
+}
+
+bool take_back_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
+                         const std::vector<LoweredKernel>& kernels, Placements& placements) {
+  const auto input_of = [&](const BufferBinding& binding) -> int32_t {
+    if (binding.value < 0) return kNoId;
+    return graph.values[size_t(placements.root(binding.value))].input;
+  };
+  std::vector<ValueId> conflicts;
+  for (const LoweredKernel& writer : kernels)
+    for (const codegen::Store& store : writer.kernel.stores) {
+      const BufferBinding& binding = writer.buffers[store.buffer];
+      const int32_t target = input_of(binding);
+      if (target == kNoId) continue;
+      const GraphInput& written = inputs[size_t(target)];
+      for (const LoweredKernel& reader : kernels)
+        for (const codegen::Expr& expr : reader.kernel.exprs) {
+          if (expr.op != codegen::Op::kLoad) continue;
+          const int32_t source = input_of(reader.buffers[expr.buffer]);
+          if (source == kNoId || inputs[size_t(source)].storage != written.storage) continue;
+          const bool same_element = &reader == &writer && expr.access.indirect.empty() &&
+                                    concrete(expr.access, reader, inputs[size_t(source)].offset) ==
+                                        concrete(store.access, writer, written.offset);
+          if (!same_element) conflicts.push_back(binding.value);
+        }
+    }
+  for (const ValueId id : conflicts) {
+    const CoreValue& value = graph.values[size_t(id)];
+    if (placements.root(id) == id) continue;
+    placements.roots[size_t(id)] = id;
+    placements.layouts[size_t(id)] = {value.sizes, value.strides, 0};
+    for (const NodeId user : value.users)
+      if (user != kNoId) placements.written_in_place.erase(user);
+  }
+  return !conflicts.empty();
+}
+
+}  // namespace torch_lazy

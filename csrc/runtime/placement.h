@@ -1,0 +1,37 @@
+// Which values are made right where they end up: in an input's storage, in a part of a cat.
+#pragma once
+
+#include <unordered_set>
+#include <vector>
+
+#include "backend/backend.h"
+#include "codegen/lower.h"
+#include "graph/fuse.h"
+
+namespace torch_lazy {
+
+struct Placements {
+  std::vector<ValueId> roots;  // by value: whose memory it lies in; itself for most
+  std::vector<Layout>
+      layouts;  // by value: where in the root's memory, from the root's first element
+  std::unordered_set<NodeId> written_in_place;  // write-backs that need no copy
+  std::unordered_set<NodeId> placed_cats;       // cats of which kernels write at least one piece
+
+  ValueId root(ValueId id) const { return roots[size_t(id)]; }
+};
+
+// A value made by a kernel, or by a chain of partial writes, takes the place of its write-back
+// where
+//  - nothing reads the old content of that storage afterwards, and in the kernel itself only the
+//    element that is written (which take_back_conflicts sees to, once loops are known),
+//  - nothing that runs later can fail on data,
+//  - nobody needs the value with another layout.
+Placements place_values(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
+                        const std::vector<FusedItem>& items);
+
+// Takes back what conflicts with the loads of a group's kernels; true if there was any.
+bool take_back_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
+                         const std::vector<codegen::LoweredKernel>& kernels,
+                         Placements& placements);
+
+}  // namespace torch_lazy

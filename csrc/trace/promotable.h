@@ -1,0 +1,13 @@
+// Which arguments of which operators may hold a number that is an argument of the trace.
+#pragma once
+
+#include <ATen/core/function_schema.h>
+
+#include <cstdint>
+
+namespace torch_lazy {
+
+// By schema argument, one bit each: its floating-point numbers may be promoted.
+uint32_t promotable_arguments(const c10::FunctionSchema& schema);
+
+}  // namespace torch_lazy

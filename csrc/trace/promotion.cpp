@@ -1,0 +1,231 @@
+#include "trace/promotion.h"
+
+#include <c10/util/SmallVector.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "trace/operator_info.h"
+
+namespace torch_lazy {
+namespace {
+
+bool is_promotable_dtype(c10::ScalarType dtype) {
+  return dtype == c10::ScalarType::Float || dtype == c10::ScalarType::Double;
+}
+
+// Walks the words of an operation's arguments without decoding them: this happens once for every
+// window that is learnt, so it must cost next to nothing beside running the operations.
+class Walker {
+ public:
+  // Tensors of the operation in the order that OutputMetadata::source counts.
+  using Tensors = c10::SmallVector<c10::ScalarType, 16>;
+
+  // `dtypes` by value slot: read, and extended by the inputs that the words describe. Without it
+  // dtypes are not looked at.
+  Walker(c10::ArrayRef<uint64_t> words, std::vector<c10::ScalarType>* dtypes)
+      : words_(words), dtypes_(dtypes) {}
+
+  // Where the promotable numbers of arguments in `mask` stand is appended to `numbers`, as an index
+  // into all words, of which this operation's start at `base`.
+  void walk(uint32_t mask, size_t base, std::vector<uint32_t>& numbers) {
+    for (uint32_t argument = 0; at_ < words_.size(); ++argument) {
+      numbers_ = argument < 32 && (mask >> argument & 1) ? &numbers : nullptr;
+      base_ = base;
+      step();
+    }
+  }
+  const Tensors& tensors() const { return tensors_; }
+
+ private:
+  void number(size_t word) {
+    if (numbers_ && may_be_promoted(words_[word])) numbers_->push_back(uint32_t(base_ + word));
+  }
+
+  void input(uint64_t header) {
+    const uint64_t shape = words_[at_ + 3];
+    if (dtypes_) {
+      const uint32_t value = word_payload(header);
+      if (value >= dtypes_->size()) dtypes_->resize(value + 1);
+      (*dtypes_)[value] = c10::ScalarType(shape & 0xff);
+      tensors_.push_back(c10::ScalarType(shape & 0xff));
+    }
+    at_ += 5 + 2 * (shape >> 32);
+  }
+
+  void step() {
+    const uint64_t header = words_[at_];
+    const uint32_t payload = word_payload(header);
+    switch (word_tag(header)) {
+      case Tag::kValue:
+        if (dtypes_) tensors_.push_back((*dtypes_)[payload]);
+        [[fallthrough]];
+      case Tag::kNone:
+      case Tag::kUndefined:
+      case Tag::kGenerator:
+      case Tag::kBool:
+      case Tag::kDevice:
+        at_ += 1;
+        return;
+      case Tag::kInput:
+      case Tag::kCpuTensor:
+        return input(header);
+      case Tag::kNumber:
+        if (c10::ScalarType(word_aux(header)) == c10::ScalarType::Double) number(at_ + 1);
+        at_ += 3;
+        return;
+      case Tag::kDouble:
+        number(at_ + 1);
+        [[fallthrough]];
+      case Tag::kInt:
+        at_ += 2;
+        return;
+      case Tag::kComplex:
+        at_ += 3;
+        return;
+      case Tag::kString:
+        at_ += 1 + (payload + 7) / 8;
+        return;
+      case Tag::kIntList:
+      case Tag::kDoubleList:
+      case Tag::kBoolList:
+        at_ += 1 + payload;
+        return;
+      case Tag::kList:
+      case Tag::kTensorList:
+      case Tag::kOptionalTensorList:
+        at_ += 1;
+        for (uint32_t i = 0; i < payload; ++i) step();
+        return;
+    }
+    TORCH_INTERNAL_ASSERT(false, "unknown tag on the tape");
+  }
+
+  c10::ArrayRef<uint64_t> words_;
+  std::vector<c10::ScalarType>* dtypes_;
+  std::vector<uint32_t>* numbers_ = nullptr;
+  size_t base_ = 0;
+  size_t at_ = 1;  // past the operator
+  Tensors tensors_;
+};
+
+// Enters the dtypes of what the operation made, and says whether all it returned, or all it was
+// given where it returns nothing, has a dtype that numbers may be promoted for.
+bool take_outputs(c10::ArrayRef<OutputSummary> outputs, const Walker::Tensors& tensors,
+                  std::vector<c10::ScalarType>& dtypes) {
+  using Kind = OutputMetadata::Kind;
+  bool promotable = true;
+  for (const OutputSummary& output : outputs) {
+    if (output.kind == Kind::kUndefined) continue;
+    if (output.kind == Kind::kArgument) {
+      promotable &= is_promotable_dtype(tensors[output.source]);
+      continue;
+    }
+    if (output.value >= dtypes.size()) dtypes.resize(output.value + 1);
+    dtypes[output.value] = output.dtype;
+    promotable &= is_promotable_dtype(output.dtype);
+  }
+  if (outputs.empty())
+    promotable = std::all_of(tensors.begin(), tensors.end(), is_promotable_dtype);
+  return promotable;
+}
+
+bool equal(const uint64_t* a, const uint64_t* b, size_t count) {
+  return std::memcmp(a, b, count * sizeof(uint64_t)) == 0;
+}
+
+}  // namespace
+
+bool may_be_promoted(uint64_t bits) {
+  constexpr uint64_t kInfinity = 0x7ff0'0000'0000'0000, kSign = uint64_t(1) << 63;
+  return (bits & ~kSign) <= kInfinity;
+}
+
+std::vector<uint32_t> promotable_words(const Tape& tape) {
+  std::vector<uint32_t> numbers;
+  // Most windows have few or none: what comes after the last one is not looked at for dtypes.
+  size_t last = tape.size();
+  while (last > 0 && promotable_words(*tape.entry(last - 1).op, tape.words(last - 1)).empty())
+    --last;
+  if (last == 0) return numbers;
+  std::vector<c10::ScalarType> dtypes(tape.values);
+  c10::SmallVector<OutputSummary, 8> outputs;
+  for (size_t i = 0; i < last; ++i) {
+    const size_t before = numbers.size();
+    Walker walker(tape.words(i), &dtypes);
+    walker.walk(tape.entry(i).op->promotable_arguments, tape.words_begin(i), numbers);
+    outputs.clear();
+    summarize_outputs(tape.outputs(i), outputs);
+    if (!take_outputs(outputs, walker.tensors(), dtypes)) numbers.resize(before);
+  }
+  return numbers;
+}
+
+std::vector<uint32_t> promotable_words(const OperatorInfo& op, c10::ArrayRef<uint64_t> words) {
+  std::vector<uint32_t> numbers;
+  if (op.promotable_arguments != 0)
+    Walker(words, nullptr).walk(op.promotable_arguments, 0, numbers);
+  return numbers;
+}
+
+bool matches(c10::ArrayRef<uint64_t> all_words, size_t begin, size_t end,
+             c10::ArrayRef<uint64_t> known, c10::ArrayRef<PromotedNumber> promoted) {
+  if (known.size() != end - begin) return false;
+  const uint64_t* const recorded = all_words.data() + begin;
+  size_t from = 0;
+  for (const PromotedNumber& number : promoted) {
+    const size_t at = number.word - begin;
+    const uint64_t bits = recorded[at];
+    if (!equal(known.data() + from, recorded + from, at - from) || !may_be_promoted(bits) ||
+        bits != all_words[number.first])
+      return false;
+    from = at + 1;
+  }
+  return equal(known.data() + from, recorded + from, known.size() - from);
+}
+
+bool NumberHistory::add(c10::ArrayRef<uint64_t> bits) {
+  if (recordings_++ == 0) {
+    first_ = bits.vec();
+    return false;
+  }
+  if (numbers_.empty()) {
+    // What was always equal needs no more than its first bits.
+    if (bits.equals(first_)) return false;
+    numbers_.resize(first_.size());
+    tell_apart(first_);
+  }
+  TORCH_INTERNAL_ASSERT(bits.size() == first_.size(), "tapes of one structure differ in numbers");
+  bool more = false;
+  for (size_t i = 0; i < bits.size(); ++i) {
+    more |= bits[i] != bits[numbers_[i].same];
+    if (numbers_[i].changed || bits[i] == first_[i]) continue;
+    numbers_[i].changed = more = true;
+  }
+  if (more) tell_apart(bits);
+  return more;
+}
+
+void NumberHistory::tell_apart(c10::ArrayRef<uint64_t> bits) {
+  std::map<std::pair<uint32_t, uint64_t>, uint32_t> firsts;
+  for (uint32_t i = 0; i < bits.size(); ++i)
+    numbers_[i].same = firsts.emplace(std::pair(numbers_[i].same, bits[i]), i).first->second;
+}
+
+size_t NumberHistory::promoted() const {
+  size_t count = 0;
+  for (uint32_t i = 0; i < numbers_.size(); ++i)
+    count += numbers_[i].changed && numbers_[i].same == i;
+  return count;
+}
+
+Promotion NumberHistory::promotion(c10::ArrayRef<uint32_t> words) const {
+  Promotion promotion;
+  for (uint32_t i = 0; i < numbers_.size(); ++i)
+    if (numbers_[i].changed) promotion.push_back({words[i], words[numbers_[i].same]});
+  return promotion;
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,67 @@
+// Promotion: a number that differs between two recordings alike in all else becomes an argument.
+//
+// Recordings are alike in *structure* when their tapes differ at most in promotable numbers. The
+// numbers of a structure are remembered; those that changed are promoted: the trace matches any
+// number there, and its graph takes the number as an input. What never changed stays a constant.
+//
+// Only numbers that operators compute with in float32 or float64 are promotable (trace/promotable),
+// and no NaN is: kernels may branch on it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trace/tape.h"
+
+namespace torch_lazy {
+
+// A place on a tape where any number matches.
+struct PromotedNumber {
+  uint32_t word;   // the bits, as an index into Tape::all_words()
+  uint32_t first;  // the first place that holds the same number; both must match with equal bits
+  bool operator==(const PromotedNumber&) const = default;
+};
+// In order of `word`.
+using Promotion = std::vector<PromotedNumber>;
+
+// Where numbers stand that may be promoted: indices into all_words(), ascending.
+std::vector<uint32_t> promotable_words(const Tape& tape);
+
+// The same for one operation by its own words, as indices into them, whatever its dtypes.
+std::vector<uint32_t> promotable_words(const OperatorInfo& op, c10::ArrayRef<uint64_t> words);
+
+// Whether a promoted number may have this value.
+bool may_be_promoted(uint64_t bits);
+
+// Whether a recorded operation is the known one: equal words but for the promoted numbers, of which
+// those that are the same number carry equal bits. The recording's operation begins at `begin` of
+// `all_words` and ends with them; so does the known one of the tape that `promoted` speaks of.
+bool matches(c10::ArrayRef<uint64_t> all_words, size_t begin, size_t end,
+             c10::ArrayRef<uint64_t> known, c10::ArrayRef<PromotedNumber> promoted);
+
+// The numbers that recordings of one structure had.
+class NumberHistory {
+ public:
+  // Another recording's, in order. Returns whether more must be promoted, or told apart, than
+  // before.
+  bool add(c10::ArrayRef<uint64_t> bits);
+  uint32_t recordings() const { return recordings_; }
+  // How many numbers are promoted; equal ones count once.
+  size_t promoted() const;
+  // `words`: where the numbers stand. Numbers that have always been equal share one.
+  Promotion promotion(c10::ArrayRef<uint32_t> words) const;
+
+ private:
+  struct Number {
+    uint32_t same = 0;     // the first number that has always had the same bits
+    bool changed = false;  // at least once
+  };
+  // Numbers with different bits are not the same.
+  void tell_apart(c10::ArrayRef<uint64_t> bits);
+
+  std::vector<uint64_t> first_;  // of the first recording
+  std::vector<Number> numbers_;  // empty until one has changed
+  uint32_t recordings_ = 0;
+};
+
+}  // namespace torch_lazy

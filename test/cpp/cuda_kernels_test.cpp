@@ -1,0 +1,212 @@
+// NVRTC compiles what the printer prints for CUDA, for real architectures; no GPU is needed.
+// Skipped where the package nvidia-cuda-nvrtc (tools/requirements.txt) is not installed beside
+// PyTorch.
+
+#include <gtest/gtest.h>
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <link.h>
+
+#include <string>
+#include <vector>
+
+#include "codegen/printer.h"
+#include "loop_builder.h"
+
+namespace torch_lazy::codegen {
+namespace {
+
+// The part of nvrtc.h that is needed here.
+struct NvrtcProgram;
+struct Nvrtc {
+  int (*create)(NvrtcProgram**, const char* source, const char* name, int headers,
+                const char* const* header_sources, const char* const* header_names);
+  int (*compile)(NvrtcProgram*, int options, const char* const* option_texts);
+  int (*log_size)(NvrtcProgram*, size_t*);
+  int (*log)(NvrtcProgram*, char*);
+  int (*cubin_size)(NvrtcProgram*, size_t*);
+  int (*destroy)(NvrtcProgram**);
+};
+
+// "<site-packages>" of the PyTorch that this process has loaded.
+std::string site_packages() {
+  std::string found;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* result) {
+        const std::string path = info->dlpi_name;
+        const size_t at = path.rfind("/torch/lib/");
+        if (at == std::string::npos) return 0;
+        *static_cast<std::string*>(result) = path.substr(0, at);
+        return 1;
+      },
+      &found);
+  return found;
+}
+
+void* open_nvrtc() {
+  glob_t matches;
+  void* library = nullptr;
+  const std::string pattern = site_packages() + "/nvidia/*/lib/libnvrtc.so.*";
+  if (glob(pattern.c_str(), 0, nullptr, &matches) == 0) {
+    library = dlopen(matches.gl_pathv[0], RTLD_NOW | RTLD_LOCAL);
+  }
+  globfree(&matches);
+  return library;
+}
+
+const Nvrtc* nvrtc() {
+  static const Nvrtc* const kNvrtc = []() -> const Nvrtc* {
+    void* const library = open_nvrtc();
+    if (library == nullptr) return nullptr;
+    auto* functions = new Nvrtc;
+    const auto resolve = [&](auto& function, const char* name) {
+      function =
+          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    };
+    resolve(functions->create, "nvrtcCreateProgram");
+    resolve(functions->compile, "nvrtcCompileProgram");
+    resolve(functions->log_size, "nvrtcGetProgramLogSize");
+    resolve(functions->log, "nvrtcGetProgramLog");
+    resolve(functions->cubin_size, "nvrtcGetCUBINSize");
+    resolve(functions->destroy, "nvrtcDestroyProgram");
+    return functions;
+  }();
+  return kNvrtc;
+}
+
+void expect_compiles(LoopBuilder& builder) {
+  verify(builder.kernel);
+  const PrintedKernel printed = print_kernel(builder.kernel, {.kind = Target::Kind::kCuda});
+  for (const char* architecture :
+       {"--gpu-architecture=sm_80", "--gpu-architecture=sm_90", "--gpu-architecture=sm_100"}) {
+    NvrtcProgram* program = nullptr;
+    ASSERT_EQ(nvrtc()->create(&program, printed.source.c_str(), "kernel.cu", 0, nullptr, nullptr),
+              0);
+    const char* const options[] = {architecture, "--std=c++17", "--fmad=false"};
+    const int failed = nvrtc()->compile(program, 3, options);
+    size_t size = 0;
+    nvrtc()->log_size(program, &size);
+    std::string log(size, '\0');
+    nvrtc()->log(program, log.data());
+    EXPECT_EQ(failed, 0) << architecture << "\n" << log << "\n" << printed.source;
+    size_t cubin = 0;
+    nvrtc()->cubin_size(program, &cubin);
+    EXPECT_GT(cubin, 0u);
+    nvrtc()->destroy(&program);
+    if (failed != 0) return;
+  }
+}
+
+class CudaKernels : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (nvrtc() == nullptr) GTEST_SKIP() << "no libnvrtc: pip install nvidia-cuda-nvrtc";
+  }
+};
+
+Size slot(uint32_t index) {
+  return Size::of_slot(index);
+}
+Size one() {
+  return Size::constant(1);
+}
+
+LoopBuilder rows() {
+  LoopBuilder builder(Axis::kReduced, {slot(0)}, {slot(1)});
+  builder.kernel.size_slots = 4;
+  return builder;
+}
+
+LoopBuilder pointwise() {
+  LoopBuilder builder(Axis::kKept, {slot(0), slot(1)}, {}, slot(2));
+  builder.kernel.size_slots = 4;
+  return builder;
+}
+
+TEST_F(CudaKernels, PointwiseWithBroadcastAndStrides) {
+  LoopBuilder builder = pointwise();
+  const uint32_t x = builder.input(Type::kFloat);
+  const uint32_t bias = builder.input(Type::kFloat);
+  const uint32_t y = builder.output(Type::kFloat);
+  const ExprId sum =
+      builder.op(Op::kAdd, {builder.load(x, {one(), slot(3)}), builder.load(bias, sizes({0, 1}))});
+  const ExprId erf = builder.op(Op::kErf, {builder.op(Op::kMul, {sum, builder.number(0)})});
+  builder.store(y, {slot(1), one()},
+                builder.op(Op::kTanh, {builder.op(Op::kPow, {erf, builder.number(1)})}));
+  expect_compiles(builder);
+}
+
+TEST_F(CudaKernels, EveryTypeAndCastBetween) {
+  for (Type type : {Type::kBool, Type::kUInt8, Type::kInt8, Type::kInt16, Type::kInt32,
+                    Type::kInt64, Type::kBFloat16, Type::kHalf, Type::kDouble}) {
+    LoopBuilder builder = pointwise();
+    const uint32_t x = builder.input(type);
+    const uint32_t y = builder.output(Type::kFloat);
+    const uint32_t z = builder.output(type);
+    const ExprId value = builder.cast(builder.load(x, {slot(1), one()}), Type::kFloat);
+    const ExprId exp = builder.op(Op::kExp, {value});
+    builder.store(y, {slot(1), one()}, exp);
+    builder.store(z, {slot(1), one()}, builder.cast(exp, type));
+    expect_compiles(builder);
+  }
+}
+
+TEST_F(CudaKernels, IntegersIndicesAndSelections) {
+  LoopBuilder builder = pointwise();
+  const uint32_t x = builder.input(Type::kInt64);
+  const uint32_t y = builder.output(Type::kInt64);
+  const ExprId value = builder.load(x, {slot(1), one()});
+  const ExprId below = builder.op(Op::kLess, {builder.index(0), builder.index(1)});
+  const ExprId quotient = builder.op(Op::kDivFloor, {value, builder.integer(3, Type::kInt64)});
+  const ExprId rest = builder.op(Op::kRemainder, {value, builder.integer(3, Type::kInt64)});
+  builder.store(y, {slot(1), one()}, builder.op(Op::kSelect, {below, quotient, rest}));
+  expect_compiles(builder);
+}
+
+TEST_F(CudaKernels, GatherUnderAPredicateAndScatter) {
+  LoopBuilder builder = pointwise();
+  const uint32_t table = builder.input(Type::kFloat);
+  const uint32_t index = builder.input(Type::kInt64);
+  const uint32_t y = builder.output(Type::kFloat);
+  const ExprId row = builder.load(index, sizes({1, 0}));
+  const ExprId column = builder.load(index, sizes({0, 1}));
+  const ExprId valid = builder.op(Op::kGreaterEqual, {column, builder.integer(0, Type::kInt64)});
+  const ExprId value = builder.load(table, sizes({0, 0}), valid, {{row, slot(1)}, {column, one()}});
+  builder.store(y, {slot(1), Size::constant(0)}, value, valid, {{column, one()}});
+  expect_compiles(builder);
+}
+
+TEST_F(CudaKernels, EveryReductionOfRowsAndColumns) {
+  for (Axis axis : {Axis::kReduced, Axis::kKept}) {
+    LoopBuilder builder(axis, {slot(0)}, {slot(1), slot(2)}, slot(3));
+    builder.kernel.size_slots = 4;
+    const uint32_t x = builder.input(Type::kFloat);
+    const ExprId value = builder.load(x, {one(), slot(1), slot(2)});
+    const ExprId positive = builder.op(Op::kGreater, {value, builder.integer(0, Type::kFloat)});
+    for (Op op : {Op::kReduceSum, Op::kReduceProd, Op::kReduceMin, Op::kReduceMax,
+                  Op::kReduceArgMax, Op::kReduceArgMin}) {
+      const ExprId result = builder.op(op, {value});
+      builder.store(builder.output(builder.type_of(result)), {one()}, result);
+    }
+    for (Op op : {Op::kReduceAnd, Op::kReduceOr}) {
+      builder.store(builder.output(Type::kBool), {one()}, builder.op(op, {positive}));
+    }
+    expect_compiles(builder);
+  }
+}
+
+TEST_F(CudaKernels, SoftmaxInThreePasses) {
+  LoopBuilder builder = rows();
+  const uint32_t x = builder.input(Type::kBFloat16);
+  const uint32_t y = builder.output(Type::kBFloat16);
+  const ExprId value = builder.cast(builder.load(x, {slot(1), one()}), Type::kFloat);
+  const ExprId greatest = builder.op(Op::kReduceMax, {value});
+  const ExprId exp = builder.op(Op::kExp, {builder.op(Op::kSub, {value, greatest})});
+  const ExprId result = builder.op(Op::kDiv, {exp, builder.op(Op::kReduceSum, {exp})});
+  builder.store(y, {slot(1), one()}, builder.cast(result, Type::kBFloat16));
+  expect_compiles(builder);
+}
+
+}  // namespace
+}  // namespace torch_lazy::codegen

@@ -1,0 +1,76 @@
+// What tests of passes start from: a tape's graph made functional, as text and to run.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "graph/functionalize.h"
+#include "graph/verify_functional.h"
+#include "graph_evaluator.h"
+#include "ir/graph_from_tape.h"
+#include "ir/print.h"
+#include "ir/verify_graph.h"
+#include "tape_builder.h"
+
+namespace torch_lazy::testing {
+
+struct FunctionalWindow {
+  std::shared_ptr<torch::jit::Graph> recorded, functional;
+  std::vector<GraphInput> inputs;
+
+  FunctionalWindow(const TapeBuilder& window, const TapeBuilder::Handles& live) {
+    const WindowGraph graph = graph_from_tape(window.tape, window.live(live));
+    recorded = graph.graph;
+    verify_graph(*recorded);
+    for (const InputMetadata& input : graph.inputs)
+      inputs.push_back({input.storage, input.storage_bytes, input.offset, input.cpu});
+    functional = functionalize(*recorded, inputs);
+    verify_functional(*functional, inputs);
+  }
+
+  // The functional graph without origins, lines and devices.
+  std::string text() const {
+    static const std::regex noise(R"(, device=cpu|, origin=\d+|origin=\d+, |\[origin=\d+\])");
+    return std::regex_replace(functional->toString(false), noise, "");
+  }
+};
+
+inline std::string bytes_of(const at::Tensor& tensor) {
+  const at::Tensor dense = tensor.contiguous();
+  return {static_cast<const char*>(dense.const_data_ptr()), size_t(dense.nbytes())};
+}
+
+inline std::string storage_bytes_of(const at::Tensor& tensor) {
+  return {static_cast<const char*>(tensor.storage().data()), tensor.storage().nbytes()};
+}
+
+// Runs both graphs on equal inputs; expects equal outputs and inputs written alike, bit by bit.
+inline void expect_same_results(const FunctionalWindow& graphs,
+                                const std::vector<at::Tensor>& inputs,
+                                const std::vector<at::Tensor>& same_inputs) {
+  const auto expected = evaluate(*graphs.recorded, inputs);
+  const auto made = evaluate(*graphs.functional, same_inputs);
+  ASSERT_EQ(expected.size(), made.size());
+  for (size_t i = 0; i < made.size(); ++i) {
+    EXPECT_EQ(expected[i].scalar_type(), made[i].scalar_type()) << "output " << i;
+    EXPECT_EQ(expected[i].sizes(), made[i].sizes()) << "output " << i;
+    EXPECT_EQ(expected[i].strides(), made[i].strides()) << "output " << i;
+    EXPECT_EQ(bytes_of(expected[i]), bytes_of(made[i])) << "output " << i << " is\n"
+                                                        << made[i] << "\ninstead of\n"
+                                                        << expected[i];
+    for (size_t j = 0; j < i; ++j) EXPECT_FALSE(made[i].is_alias_of(made[j])) << i << ", " << j;
+    for (const at::Tensor& input : same_inputs) EXPECT_FALSE(made[i].is_alias_of(input)) << i;
+  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    EXPECT_EQ(storage_bytes_of(inputs[i]), storage_bytes_of(same_inputs[i]))
+        << "input " << i << " is\n"
+        << same_inputs[i] << "\ninstead of\n"
+        << inputs[i];
+}
+
+}  // namespace torch_lazy::testing

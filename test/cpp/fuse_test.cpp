@@ -1,0 +1,204 @@
+// Graphs of core operators and the groups that they become.
+
+#include "graph/fuse.h"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "graph_evaluator.h"
+
+namespace torch_lazy {
+namespace {
+
+// Names of values that nodes make are lost in parsing: they are given again.
+CoreGraph core(const std::string& text) {
+  const auto graph = testing::parse_graph(text);
+  static const std::regex definition(R"(\n  %(\w+) :)");
+  auto name = std::sregex_iterator(text.begin(), text.end(), definition);
+  for (torch::jit::Node* node : graph->nodes()) node->output()->setDebugName((name++)->str(1));
+  return read_core_graph(graph);
+}
+
+std::string fused(const std::string& text) {
+  const CoreGraph graph = core(text);
+  return to_string(graph, fuse(graph));
+}
+
+const std::string kChain = R"(graph(%a : Float(4, 8, strides=[8, 1], device=cpu),
+      %b : Float(8, strides=[1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %s : Float(4, 8, strides=[8, 1], device=cpu) = aten::add(%a, %b, %one)
+  %t : Float(4, 8, strides=[8, 1], device=cpu) = aten::exp(%s)
+  %r : Float(4, 8, strides=[8, 1], device=cpu) = aten::mul(%t, %s)
+  return (%r))";
+
+// y = softmax(a, 1)
+const std::string kSoftmax = R"(graph(%a : Float(4, 8, strides=[8, 1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %dims : int[] = prim::Constant[value=[1]]()
+  %keep : bool = prim::Constant[value=1]()
+  %none : NoneType = prim::Constant()
+  %m : Float(4, 1, strides=[1, 1], device=cpu) = aten::amax(%a, %dims, %keep)
+  %d : Float(4, 8, strides=[8, 1], device=cpu) = aten::sub(%a, %m, %one)
+  %e : Float(4, 8, strides=[8, 1], device=cpu) = aten::exp(%d)
+  %z : Float(4, 1, strides=[1, 1], device=cpu) = aten::sum(%e, %dims, %keep, %none)
+  %y : Float(4, 8, strides=[8, 1], device=cpu) = aten::div(%e, %z)
+  return (%y))";
+
+TEST(Fuse, AChainOfPointwiseOperatorsIsOneGroup) {
+  EXPECT_EQ(fused(kChain), "{s, t, r | store r} [4, 8]\n");
+}
+
+TEST(Fuse, SoftmaxIsOneGroup) {
+  EXPECT_EQ(fused(kSoftmax), "{m, d, e, z, y | store y} [4, 8~]\n");
+}
+
+TEST(Fuse, WhatFollowsAReductionRowByRowJoinsIt) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, 8, strides=[8, 1], device=cpu)):
+  %dims : int[] = prim::Constant[value=[1]]()
+  %keep : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %s : Float(4, strides=[1], device=cpu) = aten::sum(%a, %dims, %keep, %none)
+  %r : Float(4, strides=[1], device=cpu) = aten::exp(%s)
+  return (%r))"),
+            "{s, r | store r} [4, 8~]\n");
+}
+
+TEST(Fuse, ReductionsOverDifferentDimensionsAreTwoGroups) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, 8, strides=[8, 1], device=cpu)):
+  %first : int[] = prim::Constant[value=[0]]()
+  %last : int[] = prim::Constant[value=[1]]()
+  %keep : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %rows : Float(4, strides=[1], device=cpu) = aten::sum(%a, %last, %keep, %none)
+  %columns : Float(8, strides=[1], device=cpu) = aten::sum(%a, %first, %keep, %none)
+  return (%rows, %columns))"),
+            "{rows | store rows} [4, 8~]\n{columns | store columns} [4~, 8]\n");
+}
+
+TEST(Fuse, AReductionOfAReductionIsAnotherGroup) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, 8, strides=[8, 1], device=cpu)):
+  %first : int[] = prim::Constant[value=[0]]()
+  %last : int[] = prim::Constant[value=[1]]()
+  %keep : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %rows : Float(4, strides=[1], device=cpu) = aten::sum(%a, %last, %keep, %none)
+  %all : Float(device=cpu) = aten::sum(%rows, %first, %keep, %none)
+  return (%all))"),
+            "{rows | store rows} [4, 8~]\n{all | store all} [4~]\n");
+}
+
+TEST(Fuse, ALongDomainIsReadAgainInParallelAfterItWasReducedToOnePoint) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(70000, strides=[1], device=cpu)):
+  %dims : int[] = prim::Constant[value=[0]]()
+  %keep : bool = prim::Constant[value=1]()
+  %none : NoneType = prim::Constant()
+  %s : Float(1, strides=[1], device=cpu) = aten::sum(%a, %dims, %keep, %none)
+  %r : Float(70000, strides=[1], device=cpu) = aten::div(%a, %s)
+  return (%r))"),
+            "{s | store s} [70000~]\n{r | store r} [70000]\n");
+}
+
+TEST(Fuse, ALibraryCallThatReadsAGroupClosesIt) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, 4, strides=[4, 1], device=cpu)):
+  %s : Float(4, 4, strides=[4, 1], device=cpu) = aten::exp(%a)
+  %m : Float(4, 4, strides=[4, 1], device=cpu) = aten::mm(%s, %s)
+  %t : Float(4, 4, strides=[4, 1], device=cpu) = aten::sin(%s)
+  %r : Float(4, 4, strides=[4, 1], device=cpu) = aten::mul(%m, %t)
+  return (%r))"),
+            "{s | store s} [4, 4]\naten::mm m\n{t, r | store r} [4, 4]\n");
+}
+
+TEST(Fuse, NodesThatReadTheSameInputAreSiblings) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, 8, strides=[8, 1], device=cpu)):
+  %x : Float(4, 8, strides=[8, 1], device=cpu) = aten::exp(%a)
+  %y : Float(4, 8, strides=[8, 1], device=cpu) = aten::sin(%a)
+  return (%x, %y))"),
+            "{x, y | store x y} [4, 8]\n");
+}
+
+TEST(Fuse, NodesThatHaveNothingInCommonStayApart) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, 8, strides=[8, 1], device=cpu),
+      %b : Float(4, 8, strides=[8, 1], device=cpu)):
+  %x : Float(4, 8, strides=[8, 1], device=cpu) = aten::exp(%a)
+  %y : Float(4, 8, strides=[8, 1], device=cpu) = aten::sin(%b)
+  return (%x, %y))"),
+            "{x | store x} [4, 8]\n{y | store y} [4, 8]\n");
+}
+
+TEST(Fuse, TwoGroupsThatMeetBecomeOne) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, 8, strides=[8, 1], device=cpu),
+      %b : Float(4, 8, strides=[8, 1], device=cpu)):
+  %x : Float(4, 8, strides=[8, 1], device=cpu) = aten::exp(%a)
+  %y : Float(4, 8, strides=[8, 1], device=cpu) = aten::sin(%b)
+  %r : Float(4, 8, strides=[8, 1], device=cpu) = aten::mul(%x, %y)
+  return (%r))"),
+            "{x, y, r | store r} [4, 8]\n");
+}
+
+TEST(Fuse, AGatherReadsItsSourceFromMemory) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, 8, strides=[8, 1], device=cpu),
+      %i : Long(4, strides=[1], device=cpu)):
+  %dim : int = prim::Constant[value=0]()
+  %x : Float(4, 8, strides=[8, 1], device=cpu) = aten::exp(%a)
+  %y : Float(4, 8, strides=[8, 1], device=cpu) = aten::index_select(%x, %dim, %i)
+  return (%y))"),
+            "{x | store x} [4, 8]\n{y | store y} [4, 8]\n");
+}
+
+// The gates of an LSTM cell: a sum of two products of which two slices are read.
+const std::string kGates = R"(graph(%a : Float(2, 3, strides=[3, 1], device=cpu),
+      %w : Float(3, 8, strides=[8, 1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %sizes : int[] = prim::Constant[value=[2, 4]]()
+  %strides : int[] = prim::Constant[value=[8, 1]]()
+  %zero : int = prim::Constant[value=0]()
+  %four : int = prim::Constant[value=4]()
+  %m : Float(2, 8, strides=[8, 1], device=cpu) = aten::mm(%a, %w)
+  %n : Float(2, 8, strides=[8, 1], device=cpu) = aten::mm(%a, %w)
+  %gates : Float(2, 8, strides=[8, 1], device=cpu) = aten::add(%m, %n, %one)
+  %left : Float(2, 4, strides=[8, 1], device=cpu) = aten::as_strided(%gates, %sizes, %strides, %zero)
+  %i : Float(2, 4, strides=[4, 1], device=cpu) = aten::exp(%left)
+  %right : Float(2, 4, strides=[8, 1], device=cpu) = aten::as_strided(%gates, %sizes, %strides, %four)
+  %g : Float(2, 4, strides=[4, 1], device=cpu) = aten::tanh(%right)
+  %c : Float(2, 4, strides=[4, 1], device=cpu) = aten::mul(%i, %g)
+  return (%c))";
+
+TEST(Fuse, SlicesOfGatesAreComputedByTheirReaders) {
+  const CoreGraph graph = core(kGates);
+  const std::vector<FusedItem> items = fuse(graph);
+
+  EXPECT_EQ(to_string(graph, items), "aten::mm m\naten::mm n\n{i, g, c | store c} [2, 4]\n");
+  const auto& group = std::get<FusionGroup>(items.back());
+  ASSERT_EQ(group.inlined.size(), 1u);
+  EXPECT_EQ(
+      graph.values[size_t(graph.nodes[size_t(group.inlined[0])].outputs[0])].value->debugName(),
+      "gates");
+}
+
+NodeId node_of(const CoreGraph& graph, const std::string& name) {
+  for (const CoreValue& value : graph.values)
+    if (value.value && value.value->debugName() == name) return value.producer;
+  throw std::invalid_argument("no value is called %" + name);
+}
+
+std::string split(const std::string& text, const std::string& before) {
+  const CoreGraph graph = core(text);
+  const std::vector<FusedItem> whole = fuse(graph);
+  const auto parts =
+      split_before(graph, std::get<FusionGroup>(whole.at(0)), node_of(graph, before));
+  return to_string(graph, {parts.begin(), parts.end()});
+}
+
+TEST(SplitBefore, StoresWhatTheSecondPartReads) {
+  EXPECT_EQ(split(kChain, "r"), "{s, t | store s t} [4, 8]\n{r | store r} [4, 8]\n");
+}
+
+TEST(SplitBefore, GivesEachPartItsOwnDomain) {
+  EXPECT_EQ(split(kSoftmax, "d"), "{m | store m} [4, 8~]\n{d, e, z, y | store y} [4, 8~]\n");
+  EXPECT_EQ(split(kSoftmax, "y"), "{m, d, e, z | store e z} [4, 8~]\n{y | store y} [4, 8]\n");
+}
+
+}  // namespace
+}  // namespace torch_lazy

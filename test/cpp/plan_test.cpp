@@ -1,0 +1,191 @@
+// Graphs of core operators and the steps that they become.
+
+#include "runtime/plan.h"
+
+#include <gtest/gtest.h>
+
+#include "graph_evaluator.h"
+
+namespace torch_lazy {
+namespace {
+
+// Each input is a storage of its own.
+std::string planned(const std::string& text) {
+  const CoreGraph graph = read_core_graph(testing::parse_graph(text));
+  std::vector<GraphInput> inputs;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) inputs.push_back({uint32_t(i), 4096, 0, false});
+  return to_string(make_plan(graph, inputs, {16, 1}));
+}
+
+TEST(Plan, AWriteToAnInputHappensInPlace) {
+  EXPECT_EQ(planned(R"(graph(%a : Float(4, strides=[1], device=cpu)):
+  %wait : bool = prim::Constant[value=0]()
+  %x : Float(4, strides=[1], device=cpu) = aten::exp(%a)
+  %w : Float(4, strides=[1], device=cpu) = aten::copy_(%a, %x, %wait)
+  return ())"),
+            R"(kernel kernel_exp(%0, out %0) 1 units
+1 kernels, 0 library calls, 0 copies, arena of 0 bytes
+)");
+}
+
+TEST(Plan, AWriteIsACopyAtTheEndWhereTheOldContentIsReadLater) {
+  EXPECT_EQ(planned(R"(graph(%a : Float(2, 2, strides=[2, 1], device=cpu)):
+  %wait : bool = prim::Constant[value=0]()
+  %x : Float(2, 2, strides=[2, 1], device=cpu) = aten::exp(%a)
+  %m : Float(2, 2, strides=[2, 1], device=cpu) = aten::mm(%a, %x)
+  %w : Float(2, 2, strides=[2, 1], device=cpu) = aten::copy_(%a, %x, %wait)
+  return (%m))"),
+            R"(%1 = empty Float [2, 2] strides [2, 1]
+kernel kernel_exp(%0, out %1) 1 units
+%2 = call aten::mm
+copy %1 to %0  # frees %1
+1 kernels, 1 library calls, 1 copies, arena of 0 bytes
+)");
+}
+
+TEST(Plan, AWriteIsACopyWhereTheKernelReadsOtherOldElements) {
+  EXPECT_EQ(planned(R"(graph(%a : Float(2, 2, strides=[2, 1], device=cpu)):
+  %wait : bool = prim::Constant[value=0]()
+  %zero : int = prim::Constant[value=0]()
+  %sizes : int[] = prim::Constant[value=[2, 2]]()
+  %swapped : int[] = prim::Constant[value=[1, 2]]()
+  %t : Float(2, 2, strides=[1, 2], device=cpu) = aten::as_strided(%a, %sizes, %swapped, %zero)
+  %x : Float(2, 2, strides=[2, 1], device=cpu) = aten::mul(%a, %t)
+  %w : Float(2, 2, strides=[2, 1], device=cpu) = aten::copy_(%a, %x, %wait)
+  return ())"),
+            R"(%2 = empty Float [2, 2] strides [2, 1]
+kernel kernel_mul(%0, out %2) 2 units
+copy %2 to %0  # frees %2
+1 kernels, 0 library calls, 1 copies, arena of 0 bytes
+)");
+}
+
+TEST(Plan, PiecesOfACatAreWrittenInPlace) {
+  EXPECT_EQ(planned(R"(graph(%a : Float(2, 3, strides=[3, 1], device=cpu),
+      %b : Float(2, 3, strides=[3, 1], device=cpu)):
+  %dim : int = prim::Constant[value=1]()
+  %x : Float(2, 3, strides=[3, 1], device=cpu) = aten::exp(%a)
+  %pieces : Tensor[] = prim::ListConstruct(%x, %b)
+  %c : Float(2, 6, strides=[6, 1], device=cpu) = aten::cat(%pieces, %dim)
+  return (%c))"),
+            R"(%3 = empty Float [2, 6] strides [6, 1]
+kernel kernel_exp(%0, out %3) 2 units
+%4 = view %3 [2, 3] strides [6, 1] + 3
+copy %1 to %4  # frees %4
+1 kernels, 0 library calls, 1 copies, arena of 0 bytes
+)");
+}
+
+TEST(Plan, APartialWriteOfATemporaryHappensInPlace) {
+  EXPECT_EQ(planned(R"(graph(%a : Float(4, strides=[1], device=cpu),
+      %b : Float(2, strides=[1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %sizes : int[] = prim::Constant[value=[2]]()
+  %strides : int[] = prim::Constant[value=[1]]()
+  %x : Float(4, strides=[1], device=cpu) = aten::exp(%a)
+  %s : Float(2, strides=[1], device=cpu) = aten::exp(%b)
+  %y : Float(4, strides=[1], device=cpu) = aten::as_strided_scatter(%x, %s, %sizes, %strides, %one)
+  %z : Float(4, strides=[1], device=cpu) = aten::sin(%y)
+  return (%z))"),
+            R"(%2 = empty Float [4] strides [1]
+kernel kernel_exp(%0, out %2) 1 units
+%3 = empty Float [2] strides [1]
+kernel kernel_exp(%1, out %3) 1 units
+%4 = view %2 [4] strides [1]
+%6 = view %4 [2] strides [1] + 1  # frees %4
+copy %3 to %6  # frees %3, %6
+%5 = empty Float [4] strides [1]
+kernel kernel_sin(%2, out %5) 1 units  # frees %2
+3 kernels, 0 library calls, 1 copies, arena of 0 bytes
+)");
+}
+
+TEST(Plan, APartialWriteLeavesABaseThatIsReadLater) {
+  EXPECT_EQ(planned(R"(graph(%a : Float(4, strides=[1], device=cpu),
+      %b : Float(2, strides=[1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %sizes : int[] = prim::Constant[value=[2]]()
+  %strides : int[] = prim::Constant[value=[1]]()
+  %x : Float(4, strides=[1], device=cpu) = aten::exp(%a)
+  %s : Float(2, strides=[1], device=cpu) = aten::exp(%b)
+  %y : Float(4, strides=[1], device=cpu) = aten::as_strided_scatter(%x, %s, %sizes, %strides, %one)
+  return (%x, %y))"),
+            R"(%2 = empty Float [4] strides [1]
+kernel kernel_exp(%0, out %2) 1 units
+%3 = empty Float [2] strides [1]
+kernel kernel_exp(%1, out %3) 1 units
+%4 = empty Float [4] strides [1]
+copy %2 to %4
+%5 = view %4 [2] strides [1] + 1
+copy %3 to %5  # frees %3, %5
+2 kernels, 0 library calls, 2 copies, arena of 0 bytes
+)");
+}
+
+TEST(Plan, IndicesAreCheckedBeforeTheKernelAndInputsAreWrittenAfterAllChecks) {
+  EXPECT_EQ(planned(R"(graph(%a : Float(4, strides=[1], device=cpu),
+      %w : Float(5, 4, strides=[4, 1], device=cpu), %i : Long(4, strides=[1], device=cpu)):
+  %wait : bool = prim::Constant[value=0]()
+  %dim : int = prim::Constant[value=0]()
+  %x : Float(4, strides=[1], device=cpu) = aten::exp(%a)
+  %g : Float(4, 4, strides=[4, 1], device=cpu) = aten::index_select(%w, %dim, %i)
+  %y : Float(4, 4, strides=[4, 1], device=cpu) = aten::sin(%g)
+  %r : Float(4, strides=[1], device=cpu) = aten::copy_(%a, %x, %wait)
+  return (%y))"),
+            R"(%3 = empty Float [4] strides [1]
+kernel kernel_exp(%0, out %3) 1 units
+check %2 < 5 for aten::index_select
+%5 = empty Float [4, 4] strides [4, 1]
+kernel kernel_indexselect_sin(%2, %1, out %5) 4 units
+copy %3 to %0  # frees %3
+2 kernels, 0 library calls, 1 copies, arena of 0 bytes
+)");
+}
+
+TEST(Plan, TemporariesOfKernelsLieInTheArena) {
+  EXPECT_EQ(planned(R"(graph(%a : Float(4, 8, strides=[8, 1], device=cpu)):
+  %first : int[] = prim::Constant[value=[0]]()
+  %last : int[] = prim::Constant[value=[1]]()
+  %keep : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %rows : Float(4, strides=[1], device=cpu) = aten::sum(%a, %last, %keep, %none)
+  %all : Float(device=cpu) = aten::sum(%rows, %first, %keep, %none)
+  return (%all))"),
+            R"(kernel kernel_sum(%0, out arena+0) 4 units
+%2 = empty Float [] strides []
+kernel kernel_sum(arena+0, out %2) 1 units
+2 kernels, 0 library calls, 0 copies, arena of 64 bytes
+)");
+}
+
+TEST(Plan, ALongReductionIsCutIntoChunksThatASecondKernelCombines) {
+  EXPECT_EQ(planned(R"(graph(%a : Float(100000, strides=[1], device=cpu)):
+  %dims : int[] = prim::Constant[value=[0]]()
+  %keep : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %s : Float(device=cpu) = aten::sum(%a, %dims, %keep, %none)
+  return (%s))"),
+            R"(%1 = empty Float [] strides []
+kernel kernel_sum(%0, out arena+0) 7 units
+kernel kernel_sum_combine(arena+0, out %1) 1 units
+2 kernels, 0 library calls, 0 copies, arena of 64 bytes
+)");
+}
+
+TEST(Plan, ALibraryCallReadsTensorsThatAreReleasedAfterIt) {
+  EXPECT_EQ(planned(R"(graph(%a : Float(2, 2, strides=[2, 1], device=cpu)):
+  %x : Float(2, 2, strides=[2, 1], device=cpu) = aten::exp(%a)
+  %m : Float(2, 2, strides=[2, 1], device=cpu) = aten::mm(%x, %x)
+  %r : Float(2, 2, strides=[2, 1], device=cpu) = aten::sin(%m)
+  return (%r))"),
+            R"(%1 = empty Float [2, 2] strides [2, 1]
+kernel kernel_exp(%0, out %1) 1 units
+%2 = call aten::mm  # frees %1
+%3 = empty Float [2, 2] strides [2, 1]
+kernel kernel_sin(%2, out %3) 1 units  # frees %2
+2 kernels, 1 library calls, 0 copies, arena of 0 bytes
+)");
+}
+
+}  // namespace
+}  // namespace torch_lazy
