@@ -160,20 +160,24 @@ class Placer {
 
   // ---- Partial writes and cats of temporaries ----
 
-  // All readers of the value, but `last`, have run before `last` does.
+  // All readers of the value, but `last`, have run before `last` does. Write-backs come after all
+  // else; being the target of one is not reading.
   bool read_before(ValueId id, NodeId last) const {
-    const auto before = [&](NodeId user) {
-      return user == last || node(user).kind == CoreKind::kWriteBack ||
-             position_[size_t(user)] < position_[size_t(last)];
+    const auto before = [&](NodeId user, ValueId read) {
+      if (user == kNoId) return false;
+      if (user == last) return true;
+      if (node(user).kind == CoreKind::kWriteBack) return node(user).inputs[1] != read;
+      return position_[size_t(user)] < position_[size_t(last)];
     };
     for (const NodeId user : value(id).users) {
       if (user == kNoId) return false;
-      if (node(user).kind == CoreKind::kView) {
-        for (const NodeId reader : value(node(user).outputs[0]).users)
-          if (reader == kNoId || !before(reader)) return false;
-      } else if (!before(user) || (node(user).kind == CoreKind::kWriteBack && user != last)) {
-        return false;
+      if (node(user).kind != CoreKind::kView) {
+        if (!before(user, id)) return false;
+        continue;
       }
+      const ValueId view = node(user).outputs[0];
+      for (const NodeId reader : value(view).users)
+        if (!before(reader, view)) return false;
     }
     return true;
   }

@@ -368,6 +368,18 @@ class Planner {
     ready_[size_t(whole)] = true;
   }
 
+  bool is_input(ValueId id) const { return value(id).producer == kNoId; }
+
+  // Of a value, in elements from the start of the storage it lies in.
+  int64_t first_element(ValueId id) const {
+    const ValueId base = base_of(id);
+    const int64_t within = base != id ? node(value(id).producer).layout.offset
+                                      : placements_.layouts[size_t(id)].offset;
+    if (base != id) return within;
+    const ValueId root = placements_.root(id);
+    return within + (is_input(root) ? offsets_[size_t(value(root).input)] : 0);
+  }
+
   void emit_scatter(NodeId id) {
     const CoreNode& scatter = node(id);
     const ValueId made = scatter.outputs[0], base = scatter.inputs[0];
@@ -377,7 +389,10 @@ class Planner {
       ready_[size_t(made)] = true;
       ++plan_.copies;
     }
-    const uint32_t target = region_slot(tensor_slot(made), scatter.layout, scatter.origin);
+    // Of an input the offset counts from the start of its storage, of `made` from its first element.
+    Layout region = scatter.layout;
+    region.offset += first_element(made) - (is_input(base_of(base)) ? first_element(base) : 0);
+    const uint32_t target = region_slot(tensor_slot(made), region, scatter.origin);
     add(CopyStep{tensor_slot(scatter.inputs[1]), target}, scatter.origin);
     ++plan_.copies;
   }

@@ -84,8 +84,7 @@ struct Plan {
   std::vector<uint32_t> inputs, outputs;  // slots
   uint32_t slots = 0;
   int64_t arena_bytes = 0;
-  // The first step that writes an input's storage; one that raises has not written yet unless it is
-  // a later one.
+  // The first step that writes an input's storage.
   size_t first_write = 0;
   // For reports.
   size_t kernels = 0, library_calls = 0, copies = 0;

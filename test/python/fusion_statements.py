@@ -329,7 +329,7 @@ def _made(b: Builder) -> None:
 
 @_other(5)
 def _in_place(b: Builder) -> None:
-    x = b.pick()
+    x = b.pick(lambda n: n.startswith("i")) if b.chance(0.4) else b.pick()
     y = b.pick_shaped(b.names[x].shape)
     t = b.names[x]
     target = x

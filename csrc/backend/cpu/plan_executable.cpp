@@ -81,7 +81,7 @@ class PlanExecutable::Run {
     } catch (...) {
       const int64_t origin = plan_.steps.empty() ? 0 : plan_.steps[at].origin;
       result.failure = RunFailure{size_t(origin), std::current_exception()};
-      result.unchanged = at <= plan_.first_write;
+      result.unchanged = at < plan_.first_write;
     }
     for (const uint32_t slot : plan_.outputs)
       result.outputs.push_back(result.failure ? at::Tensor() : values_[slot]);
