@@ -96,6 +96,30 @@ def test_a_schedule_and_clipping(device):
     torch.testing.assert_close(train(device), train("cpu"), rtol=1e-5, atol=1e-6)
 
 
+def test_tied_weights_stay_tied(device):
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding, self.head = nn.Embedding(11, 4), nn.Linear(4, 11, bias=False)
+            self.head.weight = self.embedding.weight
+
+        def forward(self, tokens):
+            return self.head(self.embedding(tokens))
+
+    def gradient(where):
+        torch.manual_seed(1)
+        net, tokens = Tied().to(where), torch.arange(8).to(where)
+        nn.functional.cross_entropy(net(tokens), tokens).backward()
+        assert net.head.weight is net.embedding.weight
+        assert len(list(net.parameters())) == 1
+        return net.to("cpu"), net.head.weight.grad.cpu()
+
+    back, found = gradient(device)
+
+    torch.testing.assert_close(found, gradient("cpu")[1])
+    assert back.head.weight is back.embedding.weight
+
+
 def test_module_to_and_back(device):
     net, reference = make_net(), make_net()
 
