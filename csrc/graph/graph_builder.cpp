@@ -337,6 +337,8 @@ Value* GraphBuilder::expand(Value* value, c10::IntArrayRef sizes) {
 Value* GraphBuilder::reduce(const char* name, const char* overload, Value* value,
                             c10::IntArrayRef dims, bool keepdim, c10::ScalarType dtype,
                             c10::ArrayRef<Value*> others) {
+  // To ATen, no dimensions are all of them.
+  if (dims.empty() && info_of(value).dims() > 0) return to(value, dtype);
   const TensorInfo info = info_of(value);
   TensorInfo type{dtype, info.device, {}, {}};
   for (int64_t i = 0; i < info.dims(); ++i) {

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 import warnings
@@ -195,10 +196,16 @@ def _difference(actual: Any, expected: Any, values: bool = True) -> str | None:
         a = actual.detach().cpu()
         if expected._is_zerotensor():  # zeros without memory; assert_close would read it
             expected = torch.zeros(expected.shape, dtype=expected.dtype)
-        torch.testing.assert_close(a, expected.detach(), equal_nan=True)
+        tolerance = {"rtol": 2e-5, "atol": 2e-5} if expected.dtype in GENERATED else {}
+        torch.testing.assert_close(a, expected.detach(), equal_nan=True, **tolerance)
     except Exception as error:
         return " ".join(str(error).split())[:200]
     return None
+
+
+# What generated kernels round otherwise than ATen's adds up in sums that cancel; the interpreter
+# runs ATen's own kernels.
+GENERATED = () if os.environ.get("TORCH_LAZY_BACKEND") == "interpreter" else (torch.float32,)
 
 
 def _first_difference(
