@@ -389,7 +389,7 @@ class Planner {
       ready_[size_t(made)] = true;
       ++plan_.copies;
     }
-    // Of an input the offset counts from the start of its storage, of `made` from its first element.
+    // The offset counts from the start of an input's storage; of `made`, from its first element.
     Layout region = scatter.layout;
     region.offset += first_element(made) - (is_input(base_of(base)) ? first_element(base) : 0);
     const uint32_t target = region_slot(tensor_slot(made), region, scatter.origin);
