@@ -66,7 +66,6 @@ struct CoreValue {
   Extents sizes, strides;
   NodeId producer = kNoId;  // kNoId: a graph input
   int32_t input = kNoId;    // which
-  bool cpu_number = false;  // a graph input that is a CPU tensor on its own
   std::vector<NodeId> users;
   const torch::jit::Value* value = nullptr;
   int64_t numel() const;

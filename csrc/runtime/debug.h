@@ -5,7 +5,6 @@
 
 namespace torch_lazy {
 
-// Passes and kernels have no layer here yet: levels 3 and 4 show what 2 shows.
 enum DebugLevel { kDebugWindows = 1, kDebugGraphs, kDebugPasses, kDebugKernels, kDebugOperations };
 
 // One message, with a newline added. Never raises: nobody may be reading.

@@ -2,8 +2,8 @@
 
 ``Module._apply`` sets a parameter's data in place where the old and the new tensor are of one kind,
 as between CPU and CUDA, and makes a new parameter otherwise, once for each place where the module
-holds it. PyTorch's list of kinds (``_has_compatible_shallow_copy_type``) knows no lazy tensors, so a
-parameter that two modules share would become two.
+holds it. PyTorch's list of kinds (``_has_compatible_shallow_copy_type``) knows no lazy tensors, so
+a parameter that two modules share would become two.
 """
 
 from __future__ import annotations
