@@ -5,7 +5,15 @@ from __future__ import annotations
 
 import pytest
 import torch
-from behaviour import each_run, hot, same, same_on
+from behaviour import (
+    RUNS_UNTIL_HOT,
+    each_run,
+    hot,
+    same,
+    same_on,
+    synchronize,
+    wait_for_compiles,
+)
 
 
 def numbers(device: str, *shape: int) -> torch.Tensor:
@@ -193,3 +201,29 @@ def test_a_temporary_of_a_deferred_window_is_copied_not_aliased(device):
         return x, kept, also
 
     same_on(device, program)
+
+
+@pytest.mark.parametrize("offset", [0, 2])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda t: t.select(0, 3).neg_(),
+        lambda t: t[1::2].add_(1),
+        lambda t: (t[:5].neg_(), t[2:6].mul_(3)),
+        lambda t: t[1:].copy_(t[:-1].clone()),
+    ],
+    ids=["element", "strided", "overlapping", "shifted"],
+)
+def test_a_part_of_an_argument_with_an_offset_is_written(device, offset, write):
+    for _ in range(RUNS_UNTIL_HOT + 1):
+        expected = torch.rand(12)
+        written = expected.to(device)
+        part, same_part = expected[offset:], written[offset:]
+        synchronize()
+
+        write(part)
+        write(same_part)
+
+        synchronize()
+        same(written, expected)
+        wait_for_compiles()
