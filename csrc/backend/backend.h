@@ -34,7 +34,7 @@ namespace torch_lazy {
 
 // Changed with every incompatible change of this file; a library built for another version is
 // refused when it registers.
-constexpr int kBackendInterfaceVersion = 1;
+constexpr int kBackendInterfaceVersion = 2;
 
 struct DeviceProperties {
   std::string name;

@@ -89,10 +89,9 @@ class ExpressionBuilder {
            std::bit_cast<uint64_t>(draft_.numbers[slot]) != std::bit_cast<uint64_t>(value))
       ++slot;
     if (slot == draft_.numbers.size()) draft_.numbers.push_back(value);
-    const bool low = type == Type::kBFloat16 || type == Type::kHalf;
     Expr expr;
     expr.op = Op::kNumber;
-    expr.type = low ? Type::kFloat : type;
+    expr.type = is_low(type) ? Type::kFloat : type;
     expr.value = Size::of_slot(uint32_t(slot));
     return cast(add(std::move(expr)), type);
   }
@@ -125,7 +124,6 @@ class ExpressionBuilder {
     const CoreValue& value = graph_.values[size_t(id)];
     Buffer buffer;
     buffer.type = type_of(value.dtype);
-    buffer.name = "b" + std::to_string(draft_.buffers.size());
     buffer.written = written;
     draft_.buffers.push_back(std::move(buffer));
     draft_.bindings.push_back({id, written});
@@ -156,11 +154,9 @@ class ExpressionBuilder {
   };
 
   Memory memory_of(ValueId id) const {
-    const CoreValue& value = graph_.values[size_t(id)];
-    if (value.producer == kNoId || graph_.nodes[size_t(value.producer)].kind != CoreKind::kView)
-      return {id, context_.layouts[size_t(id)]};
-    const CoreNode& view = graph_.nodes[size_t(value.producer)];
-    const ValueId base = view.inputs[0];
+    const ValueId base = graph_.base_of(id);
+    if (base == id) return {id, context_.layouts[size_t(id)]};
+    const CoreNode& view = graph_.nodes[size_t(graph_.values[size_t(id)].producer)];
     Memory memory{base, view.layout};
     // A view of an input counts from the start of its storage, a binding from its first element.
     const CoreValue& base_value = graph_.values[size_t(base)];
@@ -169,7 +165,7 @@ class ExpressionBuilder {
     return memory;
   }
 
-  ExprId store(ValueId id) {
+  void store(ValueId id) {
     const CoreValue& value = graph_.values[size_t(id)];
     const IndexMap map = own_map(id, value.producer);
     const ExprId expr = evaluate(id, map, value.producer);
@@ -178,7 +174,6 @@ class ExpressionBuilder {
     store.access = access_of(address(map, context_.layouts[size_t(id)], axes()));
     store.expr = cast(expr, type_of(value.dtype));
     draft_.stores.push_back(std::move(store));
-    return expr;
   }
 
   // ---- Values ----
@@ -259,9 +254,7 @@ class ExpressionBuilder {
     const auto add_operation = [&](Op op, Type type, std::vector<ExprId> operands) {
       return operation(op, type, std::move(operands));
     };
-    const PointwiseBuilder builder{
-        add_operation, [&](ExprId id) { return type(id); },
-        [&](double value, Type type) { return number(c10::Scalar(value), type); }};
+    const PointwiseBuilder builder{add_operation, [&](ExprId id) { return type(id); }};
     return build_pointwise(node.op, type_of(value.dtype), std::move(arguments), builder);
   }
 
@@ -279,8 +272,7 @@ class ExpressionBuilder {
         Op::kMul, Type::kDouble, {cast(position, Type::kDouble), number(node.step, Type::kDouble)});
     const ExprId sum =
         operation(Op::kAdd, Type::kDouble, {scaled, number(node.number, Type::kDouble)});
-    const bool low = type == Type::kBFloat16 || type == Type::kHalf;
-    return cast(low ? cast(sum, Type::kFloat) : sum, type);
+    return cast(is_low(type) ? cast(sum, Type::kFloat) : sum, type);
   }
 
   // A result of a reduction exists only once per point of the kept axes: no other index can be had.
@@ -318,18 +310,16 @@ class ExpressionBuilder {
   }
 
   ExprId reduce_expression(Op op, Type result, ExprId argument) {
-    const bool low = result == Type::kBFloat16 || result == Type::kHalf;
     switch (op) {
       case Op::kReduceArgMax:
       case Op::kReduceArgMin:
-        if (type(argument) == Type::kBFloat16 || type(argument) == Type::kHalf)
-          argument = cast(argument, Type::kFloat);
+        if (is_low(type(argument))) argument = cast(argument, Type::kFloat);
         return operation(op, Type::kInt64, {argument});
       case Op::kReduceAnd:
       case Op::kReduceOr:
         return cast(operation(op, Type::kBool, {cast(argument, Type::kBool)}), result);
       default: {
-        const Type computed = low ? Type::kFloat : result;
+        const Type computed = is_low(result) ? Type::kFloat : result;
         if (computed == Type::kBool)  // of bools: max is any, min is all
           op = op == Op::kReduceMin || op == Op::kReduceProd ? Op::kReduceAnd : Op::kReduceOr;
         return cast(operation(op, computed, {cast(argument, computed)}), result);

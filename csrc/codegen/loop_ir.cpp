@@ -182,6 +182,10 @@ int argument_count(Op op) {
 bool is_reduction(Op op) {
   return op >= Op::kReduceSum;
 }
+bool is_low(Type type) {
+  return type == Type::kBFloat16 || type == Type::kHalf;
+}
+
 bool is_floating(Type type) {
   return type >= Type::kBFloat16;
 }

@@ -173,6 +173,8 @@ int64_t bytes_of(Type type);
 int argument_count(Op op);
 bool is_reduction(Op op);
 bool is_floating(Type type);
+// kBFloat16 and kHalf: data that is computed with in kFloat.
+bool is_low(Type type);
 
 struct Expr {
   Op op = Op::kInteger;

@@ -1,5 +1,7 @@
 #include "codegen/loop_order.h"
 
+#include <c10/util/accumulate.h>
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -19,12 +21,6 @@ constexpr int64_t kLongestBlock = 16384;
 
 size_t kept_count(const Draft& draft) {
   return size_t(std::count(draft.reduced.begin(), draft.reduced.end(), false));
-}
-
-int64_t product(c10::ArrayRef<int64_t> extents) {
-  int64_t result = 1;
-  for (const int64_t extent : extents) result *= extent;
-  return result;
 }
 
 // Lanes run where most of the memory is read and written in a row.
@@ -154,9 +150,9 @@ class Finisher {
     double per_element = 0;  // in simple operations, of which a vector does 16 at once
     for (const Expr& expr : draft_.exprs) per_element += cost_of(expr) / 4.0;
     per_element = std::max(per_element, 1.0);
-    const double inner = double(product(extents.slice(kept)));
+    const double inner = double(c10::multiply_integers(extents.slice(kept)));
     if (kernel.axis == Axis::kReduced) {
-      lowered_.units = product(extents.slice(0, kept));
+      lowered_.units = c10::multiply_integers(extents.slice(0, kept));
       lowered_.unit_cost = per_element * inner;
       return;
     }
@@ -173,7 +169,8 @@ class Finisher {
       block = std::min(block, std::max(strip, (share + strip - 1) / strip * strip));
     }
     kernel.block = slot(block);
-    lowered_.units = product(extents.slice(0, kept - 1)) * ((last + block - 1) / block);
+    lowered_.units =
+        c10::multiply_integers(extents.slice(0, kept - 1)) * ((last + block - 1) / block);
     lowered_.unit_cost = per_element * inner * double(block);
   }
 
@@ -203,7 +200,7 @@ bool can_be_combined(Op op) {
 // A reduction of everything to one point, with no value that varies after it.
 bool is_long_reduction(const Draft& draft) {
   if (kept_count(draft) != 0 || draft.extents.empty()) return false;
-  if (product(draft.extents) < kLongReduction) return false;
+  if (c10::multiply_integers(draft.extents) < kLongReduction) return false;
   const std::vector<AxisSet> varying = varying_axes(draft);
   const std::vector<bool> after = after_reduction(draft);
   for (size_t i = 0; i < draft.exprs.size(); ++i) {

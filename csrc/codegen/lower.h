@@ -24,6 +24,10 @@ struct LoweredKernel {
   int64_t units = 0;
   double unit_cost = 0;  // in elements of simple arithmetic, for the grain of parallel loops
   int64_t partial_elements = 0;  // of kPartial buffers, each
+
+  int64_t number(const Size& size) const {
+    return size.slot ? sizes[size_t(size.value)] : size.value;
+  }
 };
 
 // A group that cannot be one kernel: `node` reads another member in a way that no loop order

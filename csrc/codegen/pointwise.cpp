@@ -3,10 +3,6 @@
 namespace torch_lazy::codegen {
 namespace {
 
-bool is_low(Type type) {
-  return type == Type::kBFloat16 || type == Type::kHalf;
-}
-
 bool is_comparison(Op op) {
   return op >= Op::kEqual && op <= Op::kGreaterEqual;
 }

@@ -11,7 +11,6 @@ namespace torch_lazy::codegen {
 struct PointwiseBuilder {
   std::function<ExprId(Op, Type, std::vector<ExprId>)> operation;
   std::function<Type(ExprId)> type;
-  std::function<ExprId(double, Type)> number;
 };
 
 // `op` as ATen computes it for operands of one dtype and a result of type `result`: bfloat16 and

@@ -1,6 +1,7 @@
 #include "graph/core_graph.h"
 
 #include <c10/util/Exception.h>
+#include <c10/util/accumulate.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -277,27 +278,17 @@ class Reader {
 }  // namespace
 
 int64_t CoreValue::numel() const {
-  int64_t count = 1;
-  for (const int64_t size : sizes) count *= size;
-  return count;
+  return c10::multiply_integers(sizes);
 }
 
 CoreGraph read_core_graph(std::shared_ptr<torch::jit::Graph> graph) {
   return Reader(std::move(graph)).read();
 }
 
-bool is_dense(c10::ArrayRef<int64_t> sizes, c10::ArrayRef<int64_t> strides) {
-  std::vector<size_t> order;
-  for (size_t d = 0; d < sizes.size(); ++d)
-    if (sizes[d] != 1) order.push_back(d);
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return strides[a] < strides[b]; });
-  int64_t expected = 1;
-  for (const size_t d : order) {
-    if (strides[d] != expected) return false;
-    expected *= sizes[d];
-  }
-  return true;
+ValueId CoreGraph::base_of(ValueId id) const {
+  const NodeId producer = values[size_t(id)].producer;
+  if (producer == kNoId || nodes[size_t(producer)].kind != CoreKind::kView) return id;
+  return nodes[size_t(producer)].inputs[0];
 }
 
 }  // namespace torch_lazy

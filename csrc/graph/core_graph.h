@@ -77,13 +77,12 @@ struct CoreGraph {
   std::vector<CoreNode> nodes;  // in order
   std::vector<CoreValue> values;
   std::vector<ValueId> inputs, outputs;
+
+  // What a view is a view of; the value itself where it is none.
+  ValueId base_of(ValueId id) const;
 };
 
 // Raises for a node that breaks the form (README.md), naming it.
 CoreGraph read_core_graph(std::shared_ptr<torch::jit::Graph> graph);
-
-// Whether no two indices of the layout name one element, and all elements of [0, numel) are named:
-// a permuted contiguous tensor.
-bool is_dense(c10::ArrayRef<int64_t> sizes, c10::ArrayRef<int64_t> strides);
 
 }  // namespace torch_lazy

@@ -1,5 +1,7 @@
 #include "graph/fuse.h"
 
+#include <c10/util/accumulate.h>
+
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -31,12 +33,6 @@ Extents without_ones(c10::ArrayRef<int64_t> sizes) {
   Extents result;
   for (const int64_t size : sizes)
     if (size != 1) result.push_back(size);
-  return result;
-}
-
-int64_t product(c10::ArrayRef<int64_t> sizes) {
-  int64_t result = 1;
-  for (const int64_t size : sizes) result *= size;
   return result;
 }
 
@@ -132,12 +128,8 @@ class Fuser {
   // The values in memory or in groups that a node reads, through views and inlined nodes.
   void sources(NodeId id, std::vector<ValueId>& result, std::vector<NodeId>* through) const {
     for (const ValueId input : node(id).inputs) {
-      ValueId base = input;
-      NodeId producer = value(base).producer;
-      if (producer != kNoId && node(producer).kind == CoreKind::kView) {
-        base = node(producer).inputs[0];
-        producer = value(base).producer;
-      }
+      const ValueId base = graph_.base_of(input);
+      const NodeId producer = value(base).producer;
       if (producer != kNoId && node(producer).kind == CoreKind::kNumber) continue;
       if (producer != kNoId && inlined_[size_t(producer)]) {
         if (through) through->push_back(producer);
@@ -159,7 +151,9 @@ class Fuser {
   bool too_serial(const OpenGroup& group, const Space& space,
                   const std::vector<ValueId>& read) const {
     if (!group.reduces || space.sizes != group.domain) return false;
-    if (product(group.kept) >= kFewResults || product(group.domain) < kLongDomain) return false;
+    if (c10::multiply_integers(group.kept) >= kFewResults ||
+        c10::multiply_integers(group.domain) < kLongDomain)
+      return false;
     for (const ValueId source : read) {
       const NodeId producer = value(source).producer;
       if (producer != kNoId && group.after.count(producer)) return true;
@@ -168,15 +162,10 @@ class Fuser {
   }
 
   // A gather reads its source and its checked indices from memory.
-  bool must_be_outside(NodeId id, int32_t index) const {
+  bool must_be_outside(NodeId id, int32_t index, const std::vector<ValueId>& read) const {
     if (node(id).kind != CoreKind::kGather) return false;
-    std::vector<ValueId> read;
-    sources(id, read, nullptr);
-    for (const ValueId source : read) {
-      const NodeId producer = value(source).producer;
-      if (producer != kNoId && group_of_[size_t(producer)] == index) return true;
-    }
-    return false;
+    return std::any_of(read.begin(), read.end(),
+                       [&](ValueId source) { return group_making(source) == index; });
   }
 
   void visit(NodeId id) {
@@ -186,18 +175,18 @@ class Fuser {
     std::vector<ValueId> read;
     sources(id, read, nullptr);
     if (!is_fusable(made.kind)) {
-      // A write-back stores: it does not hold a group open for longer than it is.
       close_all(read, kNoId);
       return;
     }
     const Space space = space_of(graph_, made);
     std::vector<int32_t> candidates;
-    for (const ValueId source : read)
-      consider(candidates, group_reading_from(source), id, space, read);
+    for (const ValueId source : read) consider(candidates, group_making(source), id, space, read);
     if (candidates.empty())
       for (const ValueId source : read) {
         const auto sibling = last_reader_.find(source);
-        if (sibling == last_reader_.end() || value(source).numel() < product(space.sizes)) continue;
+        if (sibling == last_reader_.end() ||
+            value(source).numel() < c10::multiply_integers(space.sizes))
+          continue;
         consider(candidates, sibling->second, id, space, read);
         if (!candidates.empty()) break;
       }
@@ -207,7 +196,7 @@ class Fuser {
     for (const ValueId source : read) last_reader_[source] = target;
   }
 
-  int32_t group_reading_from(ValueId source) const {
+  int32_t group_making(ValueId source) const {
     const NodeId producer = value(source).producer;
     return producer == kNoId ? kNoId : group_of_[size_t(producer)];
   }
@@ -219,7 +208,7 @@ class Fuser {
     if (group.closed || std::count(candidates.begin(), candidates.end(), index)) return;
     if (group.nodes.size() >= kMostNodes || group.inputs.size() >= kMostInputs) return;
     if (!fits(group, space) || too_serial(group, space, read)) return;
-    if (must_be_outside(id, index)) return;
+    if (must_be_outside(id, index, read)) return;
     for (const int32_t other : candidates)
       if (!mergeable(groups_[size_t(other)], group)) return;
     candidates.push_back(index);
@@ -290,7 +279,7 @@ class Fuser {
 
   void close_all(const std::vector<ValueId>& read, int32_t reader) {
     for (const ValueId source : read) {
-      const int32_t index = group_reading_from(source);
+      const int32_t index = group_making(source);
       if (index != kNoId && index != reader) groups_[size_t(index)].closed = true;
     }
   }

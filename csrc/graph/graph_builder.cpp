@@ -8,6 +8,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "graph/layout.h"
 #include "ir/node_operator.h"
 
 namespace torch_lazy {
@@ -65,23 +66,11 @@ std::vector<int64_t> broadcast_sizes(c10::IntArrayRef a, c10::IntArrayRef b) {
   return sizes;
 }
 
-bool is_dense(const TensorInfo& info) {
-  std::vector<std::pair<int64_t, int64_t>> order;  // stride, size
-  for (size_t i = 0; i < info.sizes.size(); ++i)
-    if (info.sizes[i] != 1) order.emplace_back(info.strides[i], info.sizes[i]);
-  std::sort(order.begin(), order.end());
-  int64_t next = 1;
-  for (const auto& [stride, size] : order) {
-    if (stride != next) return false;
-    next *= size;
-  }
-  return true;
-}
-
 std::vector<int64_t> pointwise_strides(c10::IntArrayRef sizes,
                                        c10::ArrayRef<const TensorInfo*> operands) {
   for (const TensorInfo* operand : operands)
-    if (sizes == c10::IntArrayRef(operand->sizes) && is_dense(*operand)) return operand->strides;
+    if (sizes == c10::IntArrayRef(operand->sizes) && is_dense(operand->sizes, operand->strides))
+      return operand->strides;
   return contiguous_strides(sizes);
 }
 

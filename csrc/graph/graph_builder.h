@@ -39,8 +39,6 @@ bool has_complete_type(const torch::jit::Value* value);
 
 std::vector<int64_t> contiguous_strides(c10::IntArrayRef sizes);
 std::vector<int64_t> broadcast_sizes(c10::IntArrayRef a, c10::IntArrayRef b);
-// Every byte from the first element to the last belongs to exactly one element.
-bool is_dense(const TensorInfo& info);
 // Of a result that an operator makes from these operands by going over their elements: the layout
 // of the first operand that has the result's sizes and is dense, else contiguous.
 std::vector<int64_t> pointwise_strides(c10::IntArrayRef sizes,

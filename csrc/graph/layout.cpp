@@ -110,6 +110,20 @@ size_t LayoutHash::operator()(const Layout& layout) const {
   return hash;
 }
 
+bool is_dense(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+  std::vector<size_t> order;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] != 1) order.push_back(d);
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return strides[a] < strides[b]; });
+  int64_t expected = 1;
+  for (const size_t d : order) {
+    if (strides[d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
 Layout contiguous_layout(c10::IntArrayRef sizes) {
   Layout layout;
   layout.sizes.assign(sizes.begin(), sizes.end());

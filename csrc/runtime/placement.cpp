@@ -36,12 +36,6 @@ class Placer {
   const CoreNode& node(NodeId id) const { return graph_.nodes[size_t(id)]; }
   const CoreValue& value(ValueId id) const { return graph_.values[size_t(id)]; }
 
-  ValueId base_of(ValueId id) const {
-    const NodeId producer = value(id).producer;
-    if (producer == kNoId || node(producer).kind != CoreKind::kView) return id;
-    return node(producer).inputs[0];
-  }
-
   // ---- When things happen ----
 
   void find_positions() {
@@ -61,14 +55,14 @@ class Placer {
           last_failing_ = int64_t(i);
         if (node(id).kind == CoreKind::kWriteBack) {
           // Copies come last of all.
-          const ValueId source = base_of(node(id).inputs[1]);
+          const ValueId source = graph_.base_of(node(id).inputs[1]);
           if (value(source).producer == kNoId)
             last_read_[inputs_[size_t(value(source).input)].storage] = int64_t(items_.size());
           continue;
         }
         position_[size_t(id)] = std::max(position_[size_t(id)], int32_t(i));
         for (const ValueId input : node(id).inputs) {
-          const ValueId base = base_of(input);
+          const ValueId base = graph_.base_of(input);
           if (value(base).producer != kNoId) continue;
           int64_t& last = last_read_[inputs_[size_t(value(base).input)].storage];
           last = std::max(last, int64_t(i));
@@ -105,7 +99,7 @@ class Placer {
 
   void place_write_back(NodeId id) {
     const ValueId target = node(id).inputs[0], source = node(id).inputs[1];
-    const ValueId input = base_of(target);
+    const ValueId input = graph_.base_of(target);
     const CoreValue& made = value(source);
     if (made.producer == kNoId || value(input).producer != kNoId) return;
     if (made.dtype != value(target).dtype || made.sizes != value(target).sizes) return;
@@ -145,7 +139,7 @@ class Placer {
   }
 
   bool same_region(ValueId a, ValueId b) const {
-    return base_of(a) == base_of(b) && value(base_of(a)).producer == kNoId &&
+    return graph_.base_of(a) == graph_.base_of(b) && value(graph_.base_of(a)).producer == kNoId &&
            region_of(a) == region_of(b) && value(a).dtype == value(b).dtype;
   }
 
@@ -185,18 +179,18 @@ class Placer {
   // What is written does not lie in the memory that it is written to. Any input may, and any value
   // that partial writes made.
   bool apart(ValueId source, ValueId base) const {
-    const ValueId owner = base_of(source);
+    const ValueId owner = graph_.base_of(source);
     const NodeId producer = value(owner).producer;
-    if (producer == kNoId || owner == base_of(base)) return false;
+    if (producer == kNoId || owner == graph_.base_of(base)) return false;
     return node(producer).kind != CoreKind::kScatter &&
-           result_.root(owner) != result_.root(base_of(base));
+           result_.root(owner) != result_.root(graph_.base_of(base));
   }
 
   void place_scatter(NodeId id) {
     const ValueId made = node(id).outputs[0], base = node(id).inputs[0];
     if (result_.roots[size_t(made)] != made) return;
     // An input may be changed for its write-back only, which was looked at before.
-    if (value(base_of(base)).producer == kNoId || base_of(base) != base) return;
+    if (value(graph_.base_of(base)).producer == kNoId || graph_.base_of(base) != base) return;
     if (node(value(base).producer).kind == CoreKind::kNumber) return;
     // Another part of the same memory may have readers that only its own value knows of: a cat and
     // its pieces. Earlier links of a chain of partial writes are read before this one.
@@ -249,11 +243,8 @@ class Placer {
 // Strides and offset of an access as numbers, the offset from the start of the input's storage.
 std::vector<int64_t> concrete(const codegen::Access& access, const LoweredKernel& kernel,
                               int64_t offset) {
-  const auto number = [&](const codegen::Size& size) {
-    return size.slot ? kernel.sizes[size_t(size.value)] : size.value;
-  };
-  std::vector<int64_t> result{number(access.offset) + offset};
-  for (const codegen::Size& stride : access.strides) result.push_back(number(stride));
+  std::vector<int64_t> result{kernel.number(access.offset) + offset};
+  for (const codegen::Size& stride : access.strides) result.push_back(kernel.number(stride));
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include "graph/fuse.h"
 #include "runtime/arena.h"
 #include "runtime/placement.h"
+#include "runtime/plan_lives.h"
 #include "runtime/steps_from_graph.h"
 
 namespace torch_lazy {
@@ -179,14 +180,8 @@ class Planner {
   }
 
   void mark(ValueId id) {
-    const ValueId base = base_of(id);
+    const ValueId base = graph_.base_of(id);
     needs_tensor_[size_t(placements_.root(base))] = true;
-  }
-
-  ValueId base_of(ValueId id) const {
-    const NodeId producer = value(id).producer;
-    if (producer == kNoId || node(producer).kind != CoreKind::kView) return id;
-    return node(producer).inputs[0];
   }
 
   void allocate(ValueId id, int64_t origin) {
@@ -219,7 +214,7 @@ class Planner {
                             " is read before it is made");
       view.base = tensor_slot(root);
       view.layout = placements_.layouts[size_t(id)];
-      if (value(root).producer == kNoId) view.layout.offset += offsets_[size_t(value(root).input)];
+      view.layout.offset = first_element(id);
     }
     add(std::move(view), maker.origin);
     ready_[size_t(id)] = true;
@@ -304,8 +299,6 @@ class Planner {
   void emit_check(NodeId id) {
     const CoreNode& gather = node(id);
     const ValueId source = gather.inputs[0];
-    // Building the operator's own call makes its operands tensors; where that cannot be, as the
-    // source lives in the arena, marking made it one.
     CheckStep check{tensor_slot(gather.inputs[1]), value(source).sizes[size_t(gather.dims[0])],
                     library_step(id)};
     check.raise.outputs.assign(check.raise.outputs.size(), -1);
@@ -372,12 +365,11 @@ class Planner {
 
   // Of a value, in elements from the start of the storage it lies in.
   int64_t first_element(ValueId id) const {
-    const ValueId base = base_of(id);
-    const int64_t within = base != id ? node(value(id).producer).layout.offset
-                                      : placements_.layouts[size_t(id)].offset;
-    if (base != id) return within;
+    const ValueId base = graph_.base_of(id);
+    if (base != id) return node(value(id).producer).layout.offset;
     const ValueId root = placements_.root(id);
-    return within + (is_input(root) ? offsets_[size_t(value(root).input)] : 0);
+    return placements_.layouts[size_t(id)].offset +
+           (is_input(root) ? offsets_[size_t(value(root).input)] : 0);
   }
 
   void emit_scatter(NodeId id) {
@@ -391,7 +383,8 @@ class Planner {
     }
     // The offset counts from the start of an input's storage; of `made`, from its first element.
     Layout region = scatter.layout;
-    region.offset += first_element(made) - (is_input(base_of(base)) ? first_element(base) : 0);
+    region.offset +=
+        first_element(made) - (is_input(graph_.base_of(base)) ? first_element(base) : 0);
     const uint32_t target = region_slot(tensor_slot(made), region, scatter.origin);
     add(CopyStep{tensor_slot(scatter.inputs[1]), target}, scatter.origin);
     ++plan_.copies;
@@ -411,7 +404,8 @@ class Planner {
   // A write-back that reads an input may come after another that writes it.
   void keep_source(NodeId id) {
     const CoreNode& copy = node(id);
-    if (copy.kind != CoreKind::kWriteBack || value(base_of(copy.inputs[1])).producer != kNoId)
+    if (copy.kind != CoreKind::kWriteBack ||
+        value(graph_.base_of(copy.inputs[1])).producer != kNoId)
       return;
     const CoreValue& source = value(copy.inputs[1]);
     const uint32_t slot = new_slot();
@@ -421,71 +415,17 @@ class Planner {
     kept_sources_[id] = slot;
   }
 
-  // ---- Liveness ----
+  // ---- The end ----
 
   void finish() {
     arena_.assign();
     plan_.arena_bytes = arena_.bytes();
-    plan_.first_write = first_write();
-    std::vector<bool> settled(plan_.slots);
-    for (const uint32_t slot : plan_.outputs) settled[slot] = true;
-    for (const uint32_t slot : plan_.inputs) settled[slot] = true;
-    for (auto step = plan_.steps.rbegin(); step != plan_.steps.rend(); ++step) {
-      const auto release = [&](uint32_t slot) {
-        if (slot >= settled.size() || settled[slot]) return;
-        settled[slot] = true;
-        step->released.push_back(slot);
-      };
-      for_each_slot(*step, release);
-      if (auto* kernel = std::get_if<KernelStep>(&step->action))
+    plan_.first_write = first_write(plan_);
+    release_slots(plan_);
+    for (PlanStep& step : plan_.steps)
+      if (auto* kernel = std::get_if<KernelStep>(&step.action))
         for (MemoryPlace& pointer : kernel->pointers)
           if (pointer.arena) pointer.bytes = arena_.offset(pointer.slot);
-    }
-  }
-
-  size_t first_write() const {
-    std::unordered_set<uint32_t> of_inputs(plan_.inputs.begin(), plan_.inputs.end());
-    for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      const auto& action = plan_.steps[i].action;
-      if (const auto* view = std::get_if<ViewStep>(&action); view && of_inputs.count(view->base))
-        of_inputs.insert(view->slot);
-      if (const auto* copy = std::get_if<CopyStep>(&action); copy && of_inputs.count(copy->target))
-        return i;
-      if (const auto* kernel = std::get_if<KernelStep>(&action))
-        for (size_t p = 0; p < kernel->pointers.size(); ++p)
-          if (kernel->lowered.buffers[p].written && !kernel->pointers[p].arena &&
-              of_inputs.count(kernel->pointers[p].slot))
-            return i;
-    }
-    return plan_.steps.size();
-  }
-
-  template <typename Visit>
-  static void for_each_slot(const PlanStep& step, const Visit& visit) {
-    const auto operands = [&](const Step& library) {
-      const auto walk = [&](auto&& self, const Operand& operand) -> void {
-        if (operand.kind == Operand::Kind::kValue) visit(operand.value);
-        for (const Operand& element : operand.elements) self(self, element);
-      };
-      for (const Operand& operand : library.operands) walk(walk, operand);
-      for (const int64_t slot : library.outputs)
-        if (slot >= 0) visit(uint32_t(slot));
-    };
-    struct Visitor {
-      const Visit& visit;
-      const decltype(operands)& of;
-      void operator()(const AllocateStep& s) const { visit(s.slot); }
-      void operator()(const ConstantStep& s) const { visit(s.slot); }
-      void operator()(const ViewStep& s) const { visit(s.base), visit(s.slot); }
-      void operator()(const CopyStep& s) const { visit(s.source), visit(s.target); }
-      void operator()(const CheckStep& s) const { visit(s.indices), of(s.raise); }
-      void operator()(const LibraryStep& s) const { of(s.step); }
-      void operator()(const KernelStep& s) const {
-        for (const MemoryPlace& pointer : s.pointers)
-          if (!pointer.arena) visit(pointer.slot);
-      }
-    };
-    std::visit(Visitor{visit, operands}, step.action);
   }
 
   const CoreGraph& graph_;

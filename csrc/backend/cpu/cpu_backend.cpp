@@ -1,13 +1,10 @@
 #include "backend/cpu/cpu_backend.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/core/Tensor.h>
-#include <c10/core/CPUAllocator.h>
-
-#include <unistd.h>
 
 #include "backend/cpu/kernel_compiler.h"
 #include "backend/cpu/plan_executable.h"
+#include "backend/host_backend.h"
 #include "backend/registry.h"
 #include "codegen/prelude.h"
 #include "codegen/printer.h"
@@ -15,12 +12,9 @@
 #include "runtime/config.h"
 #include "runtime/debug.h"
 #include "runtime/plan.h"
-#include "runtime/thread_state.h"
 
 namespace torch_lazy {
 namespace {
-
-const c10::Device kDevice{c10::kCPU};
 
 codegen::Target target() {
   const int bits = kernel_vector_bits();
@@ -29,8 +23,7 @@ codegen::Target target() {
 
 int64_t reduced_elements(const codegen::LoweredKernel& lowered) {
   int64_t elements = 1;
-  for (const codegen::Size& extent : lowered.kernel.reduced)
-    elements *= extent.slot ? lowered.sizes[size_t(extent.value)] : extent.value;
+  for (const codegen::Size& extent : lowered.kernel.reduced) elements *= lowered.number(extent);
   return elements;
 }
 
@@ -47,39 +40,10 @@ PlanKernel compile(const codegen::LoweredKernel& lowered, const codegen::Target&
   return kernel;
 }
 
-// CPU work is done when the call that asked for it returns.
-class FinishedEvent final : public Event {
+class CpuBackend final : public HostBackend {
  public:
-  bool finished() const override { return true; }
-  void wait() const override {}
-};
+  CpuBackend() : HostBackend("cpu", "CPU") {}
 
-class CpuBackend final : public Backend {
- public:
-  std::string name() const override { return "cpu"; }
-  int device_count() const override { return 1; }
-  DeviceProperties properties(c10::DeviceIndex index) const override {
-    TORCH_CHECK(index == 0, "backend 'cpu' has one device, there is no device ", int(index));
-    const int64_t memory = int64_t(sysconf(_SC_PHYS_PAGES)) * int64_t(sysconf(_SC_PAGE_SIZE));
-    return {.name = "CPU", .device = kDevice, .total_memory = memory};
-  }
-  bool has_eager_kernels() const override { return true; }
-
-  c10::Allocator* allocator(c10::DeviceIndex) override { return c10::GetCPUAllocator(); }
-  void copy(const at::Tensor& source, at::Tensor& destination, bool non_blocking,
-            c10::Stream) override {
-    const StepThreadState state;
-    destination.copy_(source, non_blocking);
-  }
-  c10::Stream current_stream(c10::DeviceIndex) override {
-    return c10::Stream(c10::Stream::DEFAULT, kDevice);
-  }
-  std::unique_ptr<Event> record_event(c10::Stream) override {
-    return std::make_unique<FinishedEvent>();
-  }
-  void synchronize(c10::DeviceIndex) override {}
-
-  bool supports(c10::ArrayRef<const torch::jit::Node*>) const override { return true; }
   std::unique_ptr<CompileHandle> compile(std::shared_ptr<torch::jit::Graph> graph,
                                          const CompileOptions& options) override {
     const codegen::Target machine = target();

@@ -3,12 +3,10 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/alias.h>
 
-#include <unistd.h>
-
+#include "backend/host_backend.h"
 #include "backend/registry.h"
 #include "ir/node_operator.h"
 #include "ir/print.h"
-#include "runtime/caching_allocator.h"
 #include "runtime/steps_from_graph.h"
 #include "runtime/thread_state.h"
 
@@ -89,40 +87,10 @@ class InterpreterExecutable final : public Executable {
   std::vector<std::vector<Step>> checked_;  // each step by itself; empty unless verifying
 };
 
-// CPU work is done when the call that asked for it returns.
-class FinishedEvent final : public Event {
+class InterpreterBackend final : public HostBackend {
  public:
-  bool finished() const override { return true; }
-  void wait() const override {}
-};
+  InterpreterBackend() : HostBackend("interpreter", "CPU, node by node") {}
 
-class InterpreterBackend final : public Backend {
- public:
-  std::string name() const override { return "interpreter"; }
-  int device_count() const override { return 1; }
-  DeviceProperties properties(c10::DeviceIndex index) const override {
-    TORCH_CHECK(index == 0, "backend 'interpreter' has one device, there is no device ",
-                int(index));
-    const int64_t memory = int64_t(sysconf(_SC_PHYS_PAGES)) * int64_t(sysconf(_SC_PAGE_SIZE));
-    return {.name = "CPU, node by node", .device = kDevice, .total_memory = memory};
-  }
-  bool has_eager_kernels() const override { return true; }
-
-  c10::Allocator* allocator(c10::DeviceIndex) override { return &lazy_allocator(); }
-  void copy(const at::Tensor& source, at::Tensor& destination, bool non_blocking,
-            c10::Stream) override {
-    const StepThreadState state;
-    destination.copy_(source, non_blocking);
-  }
-  c10::Stream current_stream(c10::DeviceIndex) override {
-    return c10::Stream(c10::Stream::DEFAULT, kDevice);
-  }
-  std::unique_ptr<Event> record_event(c10::Stream) override {
-    return std::make_unique<FinishedEvent>();
-  }
-  void synchronize(c10::DeviceIndex) override {}
-
-  bool supports(c10::ArrayRef<const torch::jit::Node*>) const override { return true; }
   std::unique_ptr<CompileHandle> compile(std::shared_ptr<torch::jit::Graph> graph,
                                          const CompileOptions& options) override {
     return compiled(std::make_shared<InterpreterExecutable>(std::move(graph), options));
