@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/util/accumulate.h>
 #include <c10/util/strides.h>
 #include <xxhash.h>
 
@@ -209,7 +210,7 @@ void Tape::tensor_metadata(const c10::TensorImpl& impl, uint32_t storage, bool f
 
 void Tape::contiguous_metadata(c10::IntArrayRef sizes, c10::ScalarType dtype) {
   word(uint64_t(1) << 32);
-  word(0);
+  word(uint64_t(c10::multiply_integers(sizes)) * c10::elementSize(dtype));
   word(uint64_t(dtype) | uint64_t(sizes.size()) << 32);
   word(0);
   words_.insert(words_.end(), sizes.begin(), sizes.end());

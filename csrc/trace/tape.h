@@ -27,7 +27,7 @@ namespace torch_lazy {
 struct OperatorInfo;
 
 // Changed whenever the meaning of a word changes; part of every persistent hash.
-constexpr uint32_t kTapeVersion = 1;
+constexpr uint32_t kTapeVersion = 2;
 
 enum class Tag : uint8_t {
   kNone,        // None

@@ -277,6 +277,16 @@ def test_defer_never_runs_everything_at_once(x):
     assert deferred(step, x) == 4
 
 
+def test_a_window_with_tensors_of_the_cpu_among_its_arguments_is_compiled(x):
+    factor, rows = torch.tensor(3.0), torch.tensor([1, 0])
+    torch_lazy.reset_metrics()
+
+    y = hot(lambda: (x * factor)[rows] + 1)
+
+    same(y.cpu(), (x.cpu() * factor)[rows] + 1)
+    assert "window not compiled" not in torch_lazy.metrics()["fallbacks"]
+
+
 def test_config_refuses_an_unknown_value():
     with pytest.raises(ValueError, match=r"hot.*never|never.*hot"):
         torch_lazy.config.defer = "sometimes"
