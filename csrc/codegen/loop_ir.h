@@ -151,6 +151,9 @@ enum class Op : uint8_t {
   kIsNan,  // kBool
   kIsInf,
   kCopySign,
+  // kFloat in [0, 1) of two kInt64: element `first` of the random stream that is keyed by `second`,
+  // as torch_lazy::philox_uniform.
+  kPhiloxUniform,
   // Over all reduced dimensions; the argument varies along them, the result does not. kFloat sums
   // are kept in several accumulators; the order of additions is not specified.
   kReduceSum,

@@ -50,6 +50,8 @@ int cost_of(Op op) {
     case Op::kErfinv:
     case Op::kPow:
       return 60;
+    case Op::kPhiloxUniform:
+      return 80;  // ten rounds in integers of 64 bits
     case Op::kLgamma:
     case Op::kDigamma:
       return 150;

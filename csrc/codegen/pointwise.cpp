@@ -34,6 +34,7 @@ ExprId build_pointwise(Op op, Type result, std::vector<ExprId> arguments,
   if (select) arguments[0] = cast(arguments[0], Type::kBool);
   if (is_comparison(op) || op == Op::kIsNan || op == Op::kIsInf)
     return cast(builder.operation(op, Type::kBool, arguments), result);
+  if (op == Op::kPhiloxUniform) return cast(builder.operation(op, Type::kFloat, arguments), result);
   const Type computed = is_low(result) ? Type::kFloat : result;
   for (size_t i = select; i < arguments.size(); ++i) arguments[i] = cast(arguments[i], computed);
   if (computed == Type::kBool) op = on_bools(op);

@@ -43,6 +43,8 @@ constexpr std::string_view kCpuText[] = {
 #include "codegen/prelude/cpu_special.inc"
     ,
 #include "codegen/prelude/digamma.inc"
+    ,
+#include "codegen/prelude/philox.inc"
 };
 
 constexpr std::string_view kCudaText[] = {
@@ -67,6 +69,8 @@ constexpr std::string_view kCudaText[] = {
 #include "codegen/prelude/cuda_math.inc"
     ,
 #include "codegen/prelude/digamma.inc"
+    ,
+#include "codegen/prelude/philox.inc"
 };
 
 // A type by its name in the loop IR, and what the prelude's text calls things that go with it.

@@ -6,8 +6,10 @@
 // except the few below.
 #include <unordered_set>
 
+#include "device/autocast.h"
 #include "device/boxed.h"
 #include "device/register.h"
+#include "runtime/random_operators.h"
 
 namespace torch_lazy {
 namespace {
@@ -78,6 +80,7 @@ void register_boxed_kernels() {
   torch::Library& aten = library("aten");
   register_copies(aten);
   register_storage_operators(aten);
+  register_random_kernels(aten);
   register_hot_operators(aten);
   register_view_operators(aten);
 
@@ -98,9 +101,11 @@ void register_boxed_kernels() {
 }
 
 void register_device() {
+  register_random_operators();
   register_guard();
   register_boxed_kernels();
   register_composites();
+  register_autocast();
 }
 
 }  // namespace torch_lazy

@@ -95,11 +95,6 @@ void register_composites() {
     library->impl("scaled_dot_product_attention", scaled_dot_product_attention);
     library->impl("dropout", dropout);
   }
-  // torch.autocast("lazy") switches the carrier key on; until then, and for operators without a
-  // cast rule, it does nothing.
-  auto* carrier = new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::AutocastIPU,
-                                     __FILE__, __LINE__);
-  carrier->fallback(torch::CppFunction::makeFallthrough());
 }
 
 }  // namespace torch_lazy

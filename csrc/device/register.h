@@ -14,6 +14,7 @@ void register_hot_operators(torch::Library& library);
 void register_view_operators(torch::Library& library);
 void register_copies(torch::Library& library);
 void register_storage_operators(torch::Library& library);
+void register_random_kernels(torch::Library& library);
 // Composite operators that decompose by device: they must choose what eager chooses on the CPU.
 void register_composites();
 

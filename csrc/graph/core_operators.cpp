@@ -87,6 +87,8 @@ std::unordered_map<std::string, CoreOperator> make_table() {
   add(CoreKind::kPointwise, Op::kSelect, 3, {"where.self"});
 
   add(CoreKind::kPointwise, Op::kFma, 3, {"addcmul"});
+  table.emplace("torch_lazy::philox_uniform",
+                CoreOperator{CoreKind::kPointwise, Op::kPhiloxUniform, 2});
 
   add(CoreKind::kCopy, Op::kCast, 1, {"_to_copy", "clone"});
   add(CoreKind::kFill, Op::kNumber, 0, {"full"});

@@ -30,8 +30,7 @@ std::shared_ptr<Graph> decompose(std::shared_ptr<Graph> graph, c10::IntArrayRef 
 }
 
 bool has_decomposition(const std::string& operator_name) {
-  return operator_name.starts_with("aten::") &&
-         decomposition_rules().count(operator_name.substr(6)) != 0;
+  return find_rule(operator_name) != nullptr;
 }
 
 }  // namespace torch_lazy

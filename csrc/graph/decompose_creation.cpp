@@ -1,4 +1,4 @@
-// Tensors made of nothing or by copying: constants, ranges, fills, casts.
+// Tensors made of nothing or by copying: constants, ranges, random numbers, fills, casts.
 
 #include "graph/decompose_rules.h"
 
@@ -63,9 +63,25 @@ void add_copy_rules(RuleTable& table) {
   table["copy"] = [](Decomposition& d) { return d.finish(d.tensor(1)); };
 }
 
+void add_random_rules(RuleTable& table) {
+  // Elements count in the order of sizes, whatever the layout.
+  table["philox_bernoulli"] = [](Decomposition& d) {
+    GraphBuilder& builder = d.builder();
+    const TensorInfo result = d.output();
+    if (result.elements() == 0) return d.finish(d.full(0, result));
+    const Term position =
+        view(d.iota(result.elements()), result.sizes, contiguous_strides(result.sizes));
+    const Term uniform{&builder,
+                       builder.pointwise("torch_lazy::philox_uniform", "",
+                                         {position.value, d.tensor(1).value}, c10::kFloat)};
+    return d.finish(compare("lt", uniform, d.real(2)));
+  };
+}
+
 }  // namespace
 
 void add_creation_rules(RuleTable& table) {
+  add_random_rules(table);
   add_fill_rules(table);
   add_range_rules(table);
   add_copy_rules(table);

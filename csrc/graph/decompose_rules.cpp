@@ -156,6 +156,15 @@ const RuleTable& decomposition_rules() {
   return table;
 }
 
+const Rule* find_rule(std::string_view operator_name) {
+  for (const std::string_view space : {"aten::", "torch_lazy::"}) {
+    if (!operator_name.starts_with(space)) continue;
+    const auto rule = decomposition_rules().find(std::string(operator_name.substr(space.size())));
+    if (rule != decomposition_rules().end()) return &rule->second;
+  }
+  return nullptr;
+}
+
 namespace {
 
 // The types of codegen/loop_ir.h.
@@ -214,13 +223,12 @@ void discard(const std::vector<Node*>& nodes) {
 
 bool decompose_node(GraphBuilder& builder, Node* node) {
   const std::string name = operator_name(node);
-  if (!name.starts_with("aten::")) return false;
-  const auto rule = decomposition_rules().find(name.substr(6));
-  if (rule == decomposition_rules().end() || !is_plain(node)) return false;
+  const Rule* const rule = find_rule(name);
+  if (!rule || !is_plain(node)) return false;
   Decomposition decomposition(builder, node);
   bool applies = false;
   try {
-    applies = rule->second(decomposition);
+    applies = (*rule)(decomposition);
   } catch (const NotConstant&) {
     // The rule depends on a number that is an argument of the window.
   }

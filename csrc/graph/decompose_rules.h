@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -82,7 +83,7 @@ class Decomposition {
 
 // Gives every needed result with `finish`, or returns false: the node stays whole.
 using Rule = std::function<bool(Decomposition&)>;
-// By operator and overload: "add.Tensor", without "aten::".
+// By operator and overload: "add.Tensor", without its namespace.
 using RuleTable = std::unordered_map<std::string, Rule>;
 
 // One for each family, in the file of its name.
@@ -96,6 +97,8 @@ void add_loss_rules(RuleTable& table);
 void add_shape_rules(RuleTable& table);
 
 const RuleTable& decomposition_rules();
+// Of an operator by its qualified name: those of ATen and of torch_lazy. Null where there is none.
+const Rule* find_rule(std::string_view operator_name);
 
 // Replaces the node by what its rule makes, and destroys it; false where it stays whole.
 bool decompose_node(GraphBuilder& builder, torch::jit::Node* node);

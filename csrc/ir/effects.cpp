@@ -58,8 +58,8 @@ Effects judge(const c10::OperatorHandle& op) {
       name.ends_with('_') && !name.ends_with("__") ? name.substr(0, name.size() - 1) : name;
 
   Effects effects;
-  effects.known =
-      (space == "aten" || space == "prims") && !schema.is_vararg() && !schema.is_varret();
+  effects.known = (space == "aten" || space == "prims" || space == "torch_lazy") &&
+                  !schema.is_vararg() && !schema.is_varret();
   effects.overwrites_first_argument =
       effects.known && effects_table::overwrites_first_argument(name) != nullptr;
 

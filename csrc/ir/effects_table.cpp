@@ -232,6 +232,7 @@ constexpr Note kOverwrites[] = {
     {"log_normal_", kFill},
     {"geometric_", kFill},
     {"bernoulli_", kFill},  // the tensor of probabilities is its second argument
+    {"philox_bernoulli_", kFill},
     {"zero_", "every element is 0"},
     {"fill_", "every element is the value"},
     {"copy_", "every element is the source's"},

@@ -9,6 +9,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/interpreter/interpreter.h"
 #include "backend/registry.h"
+#include "device/autocast.h"
 #include "device/exchange.h"
 #include "device/register.h"
 #include "ir/draw.h"
@@ -84,6 +85,12 @@ void set_defer(const std::string& name) {
   config().defer = name == "hot" ? Defer::kHot : Defer::kNever;
 }
 
+void set_rng(const std::string& name) {
+  if (name != "philox" && name != "eager")
+    throw py::value_error("rng must be 'philox' or 'eager', not '" + name + "'");
+  config().rng = name == "philox" ? RandomNumbers::kPhilox : RandomNumbers::kEager;
+}
+
 bool wait_for(std::optional<double> seconds) {
   if (!seconds) return wait_for_compiles(std::nullopt);
   return wait_for_compiles(std::chrono::milliseconds(int64_t(*seconds * 1000)));
@@ -102,6 +109,8 @@ void warn_in_python(const std::string& message) {
 void bind_config(py::module_& module) {
   module.def("get_defer", [] { return defer_name(config().defer); });
   module.def("set_defer", &set_defer);
+  module.def("get_rng", [] { return config().rng == RandomNumbers::kPhilox ? "philox" : "eager"; });
+  module.def("set_rng", &set_rng);
 #define TORCH_LAZY_SETTING(name)                                 \
   module.def("get_" #name, [] { return config().name.load(); }); \
   module.def("set_" #name, [](decltype(config().name.load()) value) { config().name = value; })
@@ -132,6 +141,7 @@ PYBIND11_MODULE(_C, module) {
     register_cpu_backend();
     register_device();
   });
+  module.def("clear_autocast_cache", &clear_autocast_cache);
   module.def("set_library_prefixes", &set_library_prefixes);
   module.def("synchronize", &Recorder::synchronize_all, ReleaseGil());
   module.def("discard", &Recorder::discard_all, ReleaseGil());

@@ -25,15 +25,18 @@ void read_integer(const char* name, int64_t low, int64_t high, Target& target) {
   target = static_cast<decltype(target.load())>(value);
 }
 
-void read_allocator(AllocatorKind& target) {
-  const char* text = std::getenv("TORCH_LAZY_ALLOCATOR");
+// One of two words.
+template <class Target, class Value>
+void read_choice(const char* name, Target& target, const char* first, Value if_first,
+                 const char* second, Value if_second) {
+  const char* text = std::getenv(name);
   if (!text || !*text) return;
-  if (std::strcmp(text, "caching") == 0)
-    target = AllocatorKind::kCaching;
-  else if (std::strcmp(text, "system") == 0)
-    target = AllocatorKind::kSystem;
+  if (std::strcmp(text, first) == 0)
+    target = if_first;
+  else if (std::strcmp(text, second) == 0)
+    target = if_second;
   else
-    TORCH_WARN("TORCH_LAZY_ALLOCATOR=", text, " is ignored: expected 'caching' or 'system'");
+    TORCH_WARN(name, "=", text, " is ignored: expected '", first, "' or '", second, "'");
 }
 
 void read_environment(Config& config) {
@@ -46,7 +49,10 @@ void read_environment(Config& config) {
   read_integer("TORCH_LAZY_DEBUG", 0, 5, config.debug);
   read_integer("TORCH_LAZY_WINDOW_OPERATIONS", 1, int64_t(1) << 31, config.window_operations);
   read_integer("TORCH_LAZY_WINDOW_BYTES", 1, INT64_MAX, config.window_bytes);
-  read_allocator(config.allocator);
+  read_choice("TORCH_LAZY_RNG", config.rng, "philox", RandomNumbers::kPhilox, "eager",
+              RandomNumbers::kEager);
+  read_choice("TORCH_LAZY_ALLOCATOR", config.allocator, "caching", AllocatorKind::kCaching,
+              "system", AllocatorKind::kSystem);
 }
 
 std::mutex backend_mutex;  // guards what selected_backend() refers to

@@ -13,6 +13,10 @@ enum class Defer : uint8_t { kHot, kAlways, kNever };
 // Where memory of lazy tensors comes from: kept for reuse, or from PyTorch's CPU allocator.
 enum class AllocatorKind : uint8_t { kCaching, kSystem };
 
+// What Bernoulli draws, dropout's among them, come from: a counter-based generator that kernels can
+// compute, or ATen's at the call, with eager's numbers.
+enum class RandomNumbers : uint8_t { kPhilox, kEager };
+
 struct Config {
   std::atomic<Defer> defer{Defer::kHot};
   std::atomic<bool> verify{false};         // run every window both ways and compare
@@ -22,6 +26,7 @@ struct Config {
   std::atomic<int64_t> window_operations{16384};
   // Bytes that the open window keeps alive longer than eager would.
   std::atomic<int64_t> window_bytes{int64_t(1) << 30};
+  std::atomic<RandomNumbers> rng{RandomNumbers::kPhilox};
   AllocatorKind allocator = AllocatorKind::kCaching;  // fixed when the library is loaded
 };
 

@@ -15,6 +15,9 @@ class _Config:
                                                      "never": every operation runs at the call
     backend             ``TORCH_LAZY_BACKEND``       "cpu": windows become generated kernels;
                                                      "interpreter": they run node by node
+    rng                 ``TORCH_LAZY_RNG``           "philox": dropout and Bernoulli draws are made
+                                                     by kernels, keyed by PyTorch's generator;
+                                                     "eager": by ATen at the call, eager's numbers
     verify              ``TORCH_LAZY_VERIFY``        run every window both ways and compare
     check_effects       ``TORCH_LAZY_CHECK_EFFECTS``  check what operators read and write
     warn_fallbacks      ``TORCH_LAZY_WARN_FALLBACKS``  warn once about operators that cost speed
@@ -31,6 +34,7 @@ class _Config:
     _names = (
         "defer",
         "backend",
+        "rng",
         "verify",
         "check_effects",
         "warn_fallbacks",

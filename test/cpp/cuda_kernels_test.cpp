@@ -164,6 +164,15 @@ TEST_F(CudaKernels, IntegersIndicesAndSelections) {
   expect_compiles(builder);
 }
 
+TEST_F(CudaKernels, RandomNumbers) {
+  LoopBuilder builder = pointwise();
+  const uint32_t keys = builder.input(Type::kInt64);
+  const uint32_t y = builder.output(Type::kFloat);
+  const ExprId key = builder.load(keys, sizes({0, 0}));
+  builder.store(y, {slot(1), one()}, builder.op(Op::kPhiloxUniform, {builder.index(1), key}));
+  expect_compiles(builder);
+}
+
 TEST_F(CudaKernels, GatherUnderAPredicateAndScatter) {
   LoopBuilder builder = pointwise();
   const uint32_t table = builder.input(Type::kFloat);

@@ -37,7 +37,9 @@ class CallBuilder {
  public:
   CallBuilder(const std::string& name, const Arguments& arguments)
       : op_(c10::Dispatcher::singleton().findSchemaOrThrow(
-            ("aten::" + name.substr(0, name.find('.'))).c_str(),
+            ((name.starts_with("philox") ? "torch_lazy::" : "aten::") +
+             name.substr(0, name.find('.')))
+                .c_str(),
             name.find('.') == std::string::npos ? "" : name.substr(name.find('.') + 1).c_str())) {
     call_.graph = std::make_shared<Graph>();
     std::vector<Value*> values;
@@ -407,6 +409,13 @@ void add_activations(Samples& all) {
 
 void add_creation(Samples& all) {
   const auto like = [](ScalarType d) { return transposed(d); };
+  all["philox_bernoulli"] = {
+      [=](ScalarType d) {
+        return Arguments{like(d), at::scalar_tensor(99, at::kLong), 0.4};
+      },
+      [=](ScalarType d) {
+        return Arguments{at::zeros({0, 3}, d), at::scalar_tensor(99, at::kLong), 0.4};
+      }};
   const std::vector<int64_t> sizes{2, 3}, strides{1, 2};
   all["full"] = {
       [=](ScalarType d) { return Arguments{sizes, 2, int64_t(d), kNone, kNone, kNone}; }};

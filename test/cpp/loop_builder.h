@@ -79,6 +79,7 @@ struct LoopBuilder {
     if ((op >= Op::kEqual && op <= Op::kGreaterEqual) || op == Op::kIsNan || op == Op::kIsInf) {
       type = Type::kBool;
     }
+    if (op == Op::kPhiloxUniform) type = Type::kFloat;
     if (op == Op::kReduceArgMax || op == Op::kReduceArgMin) type = Type::kInt64;
     return add({.op = op, .type = type, .arguments = std::move(arguments)});
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "codegen/loop_ir.h"
+#include "runtime/philox.h"
 
 namespace torch_lazy::codegen {
 
@@ -288,6 +289,9 @@ class LoopEvaluator {
       case Op::kFma:
         return {.real = value(expr.arguments[0]).real * value(expr.arguments[1]).real +
                         value(expr.arguments[2]).real};
+      case Op::kPhiloxUniform:
+        return {.real = philox_uniform(uint64_t(value(expr.arguments[1]).integer),
+                                       uint64_t(value(expr.arguments[0]).integer))};
       default:
         break;
     }

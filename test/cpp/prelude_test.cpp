@@ -47,7 +47,7 @@ std::set<std::string> all_functions(Target target) {
       "and or xor not shift_left shift_right div div_trunc div_floor remainder fmod pow fma sqrt "
       "rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 sinh "
       "cosh tanh asinh acosh atanh erf erfc erfinv lgamma digamma sigmoid hypot floor ceil round "
-      "trunc is_nan is_inf copy_sign hsum hprod hmin hmax hand hor");
+      "trunc is_nan is_inf copy_sign philox_uniform hsum hprod hmin hmax hand hor");
   const auto storage = words("float double int64 int32 int16 int8 uint8 bool bfloat16 half");
   std::set<std::string> result = {"lazy_iota", "lazy_lanes_below"};
   const auto add = [&](const std::string& function) {

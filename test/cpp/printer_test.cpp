@@ -117,6 +117,24 @@ TEST(PrintedPointwise, SelectsByIndicesAndTypes) {
                        {}});
 }
 
+TEST(PrintedPointwise, DrawsTheElementsOfARandomStream) {
+  // From below to above 2^32, in vectors and, of a row by its number alone, in scalars.
+  LoopBuilder builder(Axis::kKept, {slot(0), slot(1)}, {}, Size::constant(64));
+  builder.kernel.size_slots = 2;
+  const uint32_t keys = builder.input(Type::kInt64);
+  const uint32_t of_elements = builder.output(Type::kFloat);
+  const uint32_t of_rows = builder.output(Type::kFloat);
+  const ExprId key = builder.load(keys, sizes({1, 0}));
+  const ExprId start = builder.integer((int64_t{1} << 32) - 20, Type::kInt64);
+  const ExprId position = builder.op(Op::kAdd, {start, builder.index(1)});
+  builder.store(of_elements, {slot(1), one()}, builder.op(Op::kPhiloxUniform, {position, key}));
+  builder.store(of_rows, sizes({1, 0}), builder.op(Op::kPhiloxUniform, {builder.index(0), key}));
+  expect_as_evaluated(builder.kernel, {{elements_of(Type::kInt64, {0, -1, 0x1p52}),
+                                        Elements(Type::kFloat, 3 * 37), Elements(Type::kFloat, 3)},
+                                       {3, 37},
+                                       {}});
+}
+
 TEST(PrintedPointwise, TouchesMemoryOnlyWhereThePredicateHolds) {
   // A padded row: y[i] = x[i - 2] inside of x, else 0; stored at even places.
   LoopBuilder builder(Axis::kKept, {slot(0)}, {}, Size::constant(64));

@@ -16,6 +16,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+# Eager on the CPU is what tests compare with, its random numbers included, in their child processes
+# too. test_random.py is about the others.
+os.environ.setdefault("TORCH_LAZY_RNG", "eager")
+
 import torch
 from behaviour import LAZY, torch_lazy
 

@@ -25,6 +25,7 @@ _SCRIPT = """import warnings
 import torch
 try:
     import torch_lazy
+    torch_lazy.config.rng = "eager"
     wait = torch_lazy.wait_for_compiles
 except ImportError:
     wait = lambda: None

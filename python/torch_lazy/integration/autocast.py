@@ -1,0 +1,63 @@
+"""``torch.autocast("lazy")``.
+
+PyTorch keeps autocast's state by device type and knows no type ``lazy``. Here it is kept under a
+type that nothing else uses, whose key every lazy tensor carries.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+_CARRIER = "ipu"
+_thread = threading.local()
+
+
+def _start_with_the_cpus_dtype() -> None:
+    """The state belongs to a thread, where the carrier's dtype begins as float16."""
+    if not getattr(_thread, "started", False):
+        _thread.started = True
+        torch._C.set_autocast_dtype(_CARRIER, torch.bfloat16)
+
+
+def _for_lazy(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def translated(*args: Any, **kwargs: Any) -> Any:
+        if args and args[0] == "lazy":
+            args = (_CARRIER, *args[1:])
+        elif kwargs.get("device_type") == "lazy":
+            kwargs["device_type"] = _CARRIER
+        else:
+            return function(*args, **kwargs)
+        _start_with_the_cpus_dtype()
+        return function(*args, **kwargs)
+
+    return translated
+
+
+def _with_our_cache(clear: Callable[[], None]) -> Callable[[], None]:
+    from torch_lazy import _C
+
+    @functools.wraps(clear)
+    def clear_both() -> None:
+        clear()
+        _C.clear_autocast_cache()
+
+    return clear_both
+
+
+def install() -> None:
+    """Makes PyTorch's functions for autocast's state know device type ``lazy``."""
+    torch._C._is_autocast_available = _for_lazy(torch._C._is_autocast_available)
+    for name in (
+        "is_autocast_enabled",
+        "set_autocast_enabled",
+        "get_autocast_dtype",
+        "set_autocast_dtype",
+    ):
+        setattr(torch, name, _for_lazy(getattr(torch, name)))
+    torch.clear_autocast_cache = _with_our_cache(torch.clear_autocast_cache)

@@ -1,0 +1,119 @@
+"""``torch.autocast("lazy")`` casts what ``torch.autocast("cpu")`` casts."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+import torch.nn.functional as F
+from behaviour import each_run, same
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+x = torch.linspace(-2, 2, 24).reshape(4, 6)
+weight = torch.linspace(-1, 1, 30).reshape(5, 6)
+image = torch.linspace(-1, 1, 2 * 3 * 8 * 8).reshape(2, 3, 8, 8)
+
+OPERATORS = {
+    "linear": lambda x, w, i: F.linear(x, w),
+    "mm": lambda x, w, i: x @ w.t(),
+    "conv2d": lambda x, w, i: F.conv2d(i, i[:, :, :3, :3]),
+    "attention": lambda x, w, i: F.scaled_dot_product_attention(i, i, i),
+    "mse_loss": lambda x, w, i: F.mse_loss(x.bfloat16(), w[:4].bfloat16()),
+    "prod": lambda x, w, i: x.bfloat16().prod(1),
+    "cat of two dtypes": lambda x, w, i: torch.cat([x.bfloat16(), w]),
+    "stack of one dtype": lambda x, w, i: torch.stack([x.bfloat16(), x.bfloat16()]),
+    "softmax": lambda x, w, i: F.linear(x, w).softmax(-1),
+    "layer_norm": lambda x, w, i: F.layer_norm(F.linear(x, w), (5,)),
+    "float64 stays": lambda x, w, i: x.double() @ w.double().t(),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_casts_as_on_the_cpu(device, name):
+    def run(where):
+        arguments = [t.to(where) for t in (x, weight, image)]
+        with torch.autocast(where, dtype=torch.bfloat16):
+            return OPERATORS[name](*arguments)
+
+    expected = run("cpu")
+    for result in each_run(run, device):
+        same(result.cpu(), expected)
+
+
+def test_training_steps_equal_the_cpus(device):
+    def train(where):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 3))
+        net, inputs = net.to(where), x.to(where)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        losses = []
+        for _ in range(6):
+            with torch.autocast(where, dtype=torch.bfloat16):
+                loss = F.cross_entropy(net(inputs), torch.tensor([0, 1, 2, 1], device=where))
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+        assert loss.dtype == torch.float32
+        return losses
+
+    assert train(device) == pytest.approx(train("cpu"), rel=2e-3)
+
+
+def test_a_parameter_that_is_used_twice_is_cast_once(device):
+    def gradient(where):
+        w = weight.clone().to(where).requires_grad_()
+        with torch.autocast(where, dtype=torch.bfloat16):
+            first, second = F.linear(x.to(where), w), F.linear(3 * x.to(where), w)
+        (first + second).sum().backward()
+        return w.grad
+
+    same(gradient(device).cpu(), gradient("cpu"))
+
+
+def test_a_changed_parameter_is_cast_anew_in_the_next_region(device):
+    w = weight.clone().to(device).requires_grad_()
+    with torch.autocast(device, dtype=torch.bfloat16):
+        F.linear(x.to(device), w)
+    with torch.no_grad():
+        w.zero_()
+
+    with torch.autocast(device, dtype=torch.bfloat16):
+        assert not F.linear(x.to(device), w).any()
+
+
+def test_the_dtype_is_bfloat16_unless_said_otherwise_in_every_thread(device):
+    found = []
+
+    def look():
+        with torch.autocast(device):
+            found.append(F.linear(x.to(device), weight.to(device)).dtype)
+
+    look()
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+
+    assert found == [torch.bfloat16, torch.bfloat16]
+
+
+def test_outside_of_a_region_nothing_is_cast(device):
+    with torch.autocast(device):
+        assert torch.is_autocast_enabled(device)
+        with torch.autocast(device, enabled=False):
+            assert F.linear(x.to(device), weight.to(device)).dtype == torch.float32
+    assert not torch.is_autocast_enabled(device)
+    assert F.linear(x.to(device), weight.to(device)).dtype == torch.float32
+
+
+def test_a_recomputed_block_casts_again(device):
+    def run(where):
+        w = weight.clone().to(where).requires_grad_()
+        with torch.autocast(where, dtype=torch.bfloat16):
+            y = checkpoint(lambda t: F.gelu(F.linear(t, w)), x.to(where), use_reentrant=False)
+        y.float().sum().backward()
+        return w.grad
+
+    same(run(device).cpu(), run("cpu"))
