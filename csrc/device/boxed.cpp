@@ -89,8 +89,7 @@ void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
   const Call::Way way = call.way();
   if (way == Call::Way::kMeta)
     return op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
-  if (!call.all_lazy() && !call.op().takes_cpu_tensors)
-    check_devices_agree(call.op(), arguments);
+  if (!call.all_lazy() && !call.op().takes_cpu_tensors) check_devices_agree(call.op(), arguments);
 
   if (way == Call::Way::kRecord) {
     call.begin();

@@ -55,6 +55,7 @@ Call::~Call() {
 void Call::look(const at::Tensor& tensor) {
   if (!tensor.defined()) return;
   LazyTensorImpl* impl = lazy_impl(tensor);
+  all_lazy_ &= impl != nullptr;
   if (!impl && is_wrapped_number(tensor)) return;
   arguments_.push_back(impl);
   if (impl) {
@@ -66,7 +67,6 @@ void Call::look(const at::Tensor& tensor) {
     touches_window_ |= recorder_.touches(state);
     return;
   }
-  all_lazy_ = false;
   const c10::DispatchKeySet keys = tensor.key_set();
   has_fake_ |= keys.has_backend(c10::BackendComponent::LazyBit);
 }

@@ -52,7 +52,7 @@ class Call {
   }
   template <class Plain>
   void look(const Plain&) {}
-  // Whether every tensor looked at is lazy or a wrapped number.
+  // Whether every tensor looked at is lazy: then there is no device to disagree with.
   bool all_lazy() const { return all_lazy_; }
   // Marks where the tensors of the next schema argument start among the flattened ones.
   void next_argument() { starts_.push_back(uint16_t(arguments_.size())); }
