@@ -89,7 +89,7 @@ void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
   const Call::Way way = call.way();
   if (way == Call::Way::kMeta)
     return op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
-  if (!call.op().takes_cpu_tensors) check_devices_agree(call.op(), arguments);
+  if (!call.all_lazy() && !call.op().takes_cpu_tensors) check_devices_agree(call.op(), arguments);
 
   if (way == Call::Way::kRecord) {
     call.begin();
@@ -102,7 +102,7 @@ void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
     }
   }
   // The arguments are kept until the outputs are wrapped: outputs may be views of them.
-  std::vector<c10::IValue> kept(count);
+  c10::SmallVector<c10::IValue, 12> kept(count);
   for (size_t i = 0; i < count; ++i) {
     c10::IValue& argument = (*stack)[base + i];
     kept[i] = std::move(argument);

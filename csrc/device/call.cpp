@@ -22,6 +22,13 @@ bool is_mask(c10::ScalarType dtype) {
   return dtype == c10::ScalarType::Bool || dtype == c10::ScalarType::Byte;
 }
 
+// Of a type whose value is None.
+bool may_be_tensor(const c10::Type& type) {
+  if (type.kind() == c10::TypeKind::OptionalType)
+    return type.containedType(0)->kind() == c10::TypeKind::TensorType;
+  return type.kind() == c10::TypeKind::TensorType || type.kind() == c10::TypeKind::NoneType;
+}
+
 bool is_wrapped_number(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->is_wrapped_number();
 }
@@ -48,6 +55,7 @@ Call::~Call() {
 void Call::look(const at::Tensor& tensor) {
   if (!tensor.defined()) return;
   LazyTensorImpl* impl = lazy_impl(tensor);
+  all_lazy_ &= impl != nullptr;
   if (!impl && is_wrapped_number(tensor)) return;
   arguments_.push_back(impl);
   if (impl) {
@@ -205,7 +213,7 @@ void Call::encode(c10::ArrayRef<double> list) {
 void Call::encode(const c10::IValue& value, const c10::Type& type) {
   if (value.isNone()) {
     // An undefined tensor reaches a boxed kernel as None.
-    const bool tensor = type.isSubtypeOf(*c10::OptionalType::ofTensor());
+    const bool tensor = may_be_tensor(type);
     return word(make_word(tensor ? Tag::kUndefined : Tag::kNone));
   }
   if (value.isTensor()) return encode(value.toTensor());

@@ -52,6 +52,8 @@ class Call {
   }
   template <class Plain>
   void look(const Plain&) {}
+  // Whether every tensor looked at is lazy: then there is no device to disagree with.
+  bool all_lazy() const { return all_lazy_; }
   // Marks where the tensors of the next schema argument start among the flattened ones.
   void next_argument() { starts_.push_back(uint16_t(arguments_.size())); }
 
@@ -150,6 +152,7 @@ class Call {
   Recorder& recorder_;
   bool open_ = false;      // an entry is open on the tape
   bool deferred_ = false;  // and it matched
+  bool all_lazy_ = true;
   bool has_generator_ = false;
   bool has_fake_ = false;
   bool has_mask_ = false;

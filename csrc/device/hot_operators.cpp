@@ -49,10 +49,13 @@
 #include <ATen/ops/reciprocal_ops.h>
 #include <ATen/ops/relu_ops.h>
 #include <ATen/ops/rsqrt_ops.h>
+#include <ATen/ops/rsub_ops.h>
+#include <ATen/ops/select_backward_ops.h>
 #include <ATen/ops/sigmoid_backward_ops.h>
 #include <ATen/ops/sigmoid_ops.h>
 #include <ATen/ops/silu_backward_ops.h>
 #include <ATen/ops/silu_ops.h>
+#include <ATen/ops/slice_backward_ops.h>
 #include <ATen/ops/sqrt_ops.h>
 #include <ATen/ops/sub_ops.h>
 #include <ATen/ops/sum_ops.h>
@@ -82,6 +85,11 @@ void register_hot_operators(torch::Library& library) {
   add(at::_ops::mul__Tensor{});
   add(at::_ops::div_Tensor{});
   add(at::_ops::div__Tensor{});
+  add(at::_ops::add_Scalar{});
+  add(at::_ops::sub_Scalar{});
+  add(at::_ops::mul_Scalar{});
+  add(at::_ops::div_Scalar{});
+  add(at::_ops::rsub_Scalar{});
   add(at::_ops::neg{});
   add(at::_ops::exp{});
   add(at::_ops::log{});
@@ -90,7 +98,9 @@ void register_hot_operators(torch::Library& library) {
   add(at::_ops::sqrt_{});
   add(at::_ops::abs{});
   add(at::_ops::tanh{});
+  add(at::_ops::tanh_{});
   add(at::_ops::sigmoid{});
+  add(at::_ops::sigmoid_{});
   add(at::_ops::relu{});
   add(at::_ops::relu_{});
   add(at::_ops::gelu{});
@@ -120,6 +130,8 @@ void register_hot_operators(torch::Library& library) {
   add(at::_ops::embedding_dense_backward{});
   add(at::_ops::nll_loss_forward{});
   add(at::_ops::nll_loss_backward{});
+  add(at::_ops::slice_backward{});
+  add(at::_ops::select_backward{});
   add(at::_ops::cat{});
   add(at::_ops::zero_{});
   add(at::_ops::fill__Scalar{});

@@ -6,6 +6,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/StorageImpl.h>
 
+#include "device/object_pool.h"
 #include "trace/recorder.h"
 #include "trace/storage_state.h"
 
@@ -26,6 +27,9 @@ class LazyStorage final : public c10::StorageImpl {
     state.buffer = {};
     StorageImpl::release_resources();
   }
+
+  static void* operator new(size_t) { return ObjectPool<LazyStorage>::allocate(); }
+  static void operator delete(void* storage) noexcept { ObjectPool<LazyStorage>::release(storage); }
 
   StorageState state;
 };

@@ -29,7 +29,7 @@ at::Tensor make_inner(const c10::Storage& buffer, const c10::TensorImpl& like) {
 at::Tensor finish_wrapping(at::Tensor lazy, at::Tensor inner) {
   auto& impl = *static_cast<LazyTensorImpl*>(lazy.unsafeGetTensorImpl());
   const c10::TensorImpl& source = *inner.unsafeGetTensorImpl();
-  impl.set_sizes_and_strides(source.sizes(), source.strides(), source.storage_offset());
+  impl.take_geometry(source);
   const uint8_t flags = tensor_flags(source);
   if (flags & (kConj | kNeg) || tensor_flags(impl) & (kConj | kNeg)) {
     impl._set_conj((flags & kConj) != 0);
@@ -103,6 +103,19 @@ bool LazyTensorImpl::heal_if_overwritten() {
     state.buffer = at::empty({int64_t(storage.nbytes())}, at::TensorOptions(c10::kByte)).storage();
   state.error.reset();
   return true;
+}
+
+void LazyTensorImpl::take_geometry(const c10::TensorImpl& plain) {
+  // Protected in `plain`, named through this class.
+  sizes_and_strides_ = plain.*(&LazyTensorImpl::sizes_and_strides_);
+  storage_offset_ = plain.storage_offset();
+  numel_ = plain.numel();
+  is_contiguous_ = plain.is_contiguous();
+  is_channels_last_ = plain.is_strides_like_channels_last();
+  is_channels_last_contiguous_ = plain.is_contiguous(at::MemoryFormat::ChannelsLast);
+  is_channels_last_3d_ = plain.is_strides_like_channels_last_3d();
+  is_channels_last_3d_contiguous_ = plain.is_contiguous(at::MemoryFormat::ChannelsLast3d);
+  is_non_overlapping_and_dense_ = plain.is_non_overlapping_and_dense();
 }
 
 void LazyTensorImpl::rebind(const OutputMetadata& metadata) {

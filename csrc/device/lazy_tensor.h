@@ -23,6 +23,9 @@ class LazyTensorImpl final : public c10::TensorImpl {
   LazyTensorImpl(ImplType view, c10::Storage&& storage, c10::DispatchKeySet base_keys,
                  caffe2::TypeMeta dtype);
 
+  static void* operator new(size_t) { return ObjectPool<LazyTensorImpl>::allocate(); }
+  static void operator delete(void* impl) noexcept { ObjectPool<LazyTensorImpl>::release(impl); }
+
   LazyStorage& lazy_storage() const {
     return *static_cast<LazyStorage*>(storage_.unsafeGetStorageImpl());
   }
@@ -40,6 +43,8 @@ class LazyTensorImpl final : public c10::TensorImpl {
   // Before an operation that gives every element of this tensor a new value: a poisoned storage
   // that has no other elements becomes usable again; true when this one did.
   bool heal_if_overwritten();
+  // Takes over sizes, strides and offset of a plain tensor, with all that it has computed of them.
+  void take_geometry(const c10::TensorImpl& plain);
   // Gives this tensor new metadata without running anything.
   void rebind(const OutputMetadata& metadata);
 

@@ -120,7 +120,7 @@ struct Unboxed<Operator, R(Arguments...)> {
     const Call::Way way = call.way();
     if (way == Call::Way::kMeta)
       return Operator::redispatch(c10::DispatchKeySet(c10::DispatchKey::Meta), arguments...);
-    if (!op.takes_cpu_tensors) (check_device(op, arguments), ...);
+    if (!call.all_lazy() && !op.takes_cpu_tensors) (check_device(op, arguments), ...);
     if (way == Call::Way::kRecord) {
       call.begin();
       (call.encode(arguments), ...);

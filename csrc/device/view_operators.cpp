@@ -14,6 +14,7 @@
 #include <ATen/ops/t_ops.h>
 #include <ATen/ops/transpose_ops.h>
 #include <ATen/ops/unbind_ops.h>
+#include <ATen/ops/unsafe_split_ops.h>
 #include <ATen/ops/unsqueeze_ops.h>
 #include <ATen/ops/view_ops.h>
 
@@ -42,6 +43,7 @@ void register_view_operators(torch::Library& library) {
   add(at::_ops::alias{});
   add(at::_ops::as_strided{});
   add(at::_ops::split_Tensor{});
+  add(at::_ops::unsafe_split_Tensor{});
   add(at::_ops::unbind_int{});
   add(at::_ops::_reshape_alias{});
   add(at::_ops::t_{});

@@ -24,7 +24,11 @@ class AllocateForLazy {
   static void install();
 
   inline static std::atomic<bool> installed_{false};
-  // Threads of a kernel's own team do not see it: they allocate as before.
+  // Threads of a kernel's own team do not see it: they allocate as before. The initial-exec model
+  // saves a call of __tls_get_addr; glibc keeps room for small variables in libraries loaded late.
+#if defined(__GLIBC__)
+  [[gnu::tls_model("initial-exec")]]
+#endif
   inline static constinit thread_local bool active_ = false;
 
   const bool before_;

@@ -40,7 +40,7 @@ void Recorder::raise_error(Lock& lock) {
 
 // ---------------------------------------------------------------- one operation
 
-void Recorder::settle(const ValueBinding& binding, StorageState& storage) {
+void Recorder::settle_unusual(const ValueBinding& binding, StorageState& storage) {
   if (storage.error) std::rethrow_exception(*storage.error);
   Recorder* other = storage.recorder.load(std::memory_order_acquire);
   if (other && other != this && (other->mode_ == Mode::kDeferring || !storage.resident())) {
@@ -80,12 +80,8 @@ void Recorder::begin(const OperatorInfo& op) {
   lock_ = std::move(lock);  // kept until match() or the end of the operation
 }
 
-bool Recorder::tensor(ValueBinding& binding, StorageState& storage, const c10::TensorImpl& impl,
-                      int64_t storage_bytes, uint8_t flags) {
-  if (binding.window == serial_) {
-    tape_.word(make_word(Tag::kValue, binding.slot, 0, flags));
-    return false;
-  }
+bool Recorder::input(ValueBinding& binding, StorageState& storage, const c10::TensorImpl& impl,
+                     int64_t storage_bytes, uint8_t flags) {
   const bool first = !touches(storage);
   if (first) {
     const Lock lock = lock_.owns_lock() ? Lock() : Lock(mutex());

@@ -40,13 +40,19 @@ namespace torch_lazy {
 class Recorder {
  public:
   // The calling thread's.
-  static Recorder& current();
+  static Recorder& current() { return of_thread_ ? *of_thread_ : lease_for_thread(); }
 
   // --- Before an operation: what must be settled before it can be recorded.
 
   // Raises the error of a poisoned storage, runs another thread's window that has deferred work on
   // the storage, and cuts where the value cannot be named on the tape.
-  void settle(const ValueBinding& binding, StorageState& storage);
+  void settle(const ValueBinding& binding, StorageState& storage) {
+    const Recorder* const other = storage.recorder.load(std::memory_order_acquire);
+    const bool own = !other || other == this;
+    const bool named = storage.resident() || binding.window == serial_;
+    if (!own || !named || storage.error) [[unlikely]]
+      settle_unusual(binding, storage);
+  }
   // The storage is bound in the window that is open now.
   bool touches(const StorageState& storage) const { return storage.window == serial_; }
 
@@ -56,7 +62,11 @@ class Recorder {
   void begin(const OperatorInfo& op);
   // Returns whether the caller must hand over the tensor with bind_input().
   bool tensor(ValueBinding& binding, StorageState& storage, const c10::TensorImpl& impl,
-              int64_t storage_bytes, uint8_t flags);
+              int64_t storage_bytes, uint8_t flags) {
+    if (binding.window != serial_) return input(binding, storage, impl, storage_bytes, flags);
+    tape_.word(make_word(Tag::kValue, binding.slot, 0, flags));
+    return false;
+  }
   void bind_input(at::Tensor tensor) { inputs_.push_back(std::move(tensor)); }
   // A CPU tensor; snapshotted when the operation may be deferred.
   void cpu_tensor(const at::Tensor& tensor);
@@ -128,6 +138,10 @@ class Recorder {
     bool automatic_end;
   };
 
+  static Recorder& lease_for_thread();
+  void settle_unusual(const ValueBinding& binding, StorageState& storage);
+  bool input(ValueBinding& binding, StorageState& storage, const c10::TensorImpl& impl,
+             int64_t storage_bytes, uint8_t flags);
   void start_window(bool backward);
   void close(Lock& lock, const std::string& cause, bool automatic);
   void run_window(Lock& lock, const CompiledTrace::Version& version);
@@ -147,6 +161,12 @@ class Recorder {
   [[noreturn]] void raise_error(Lock& lock);
   void bind_storage(StorageState& storage, int64_t bytes, bool made, uint32_t root);
   static void wait_until_idle(Lock& lock, Recorder& recorder);
+
+  // The calling thread's, once it has one. See StateWord for the model.
+#if defined(__GLIBC__)
+  [[gnu::tls_model("initial-exec")]]
+#endif
+  inline static constinit thread_local Recorder* of_thread_ = nullptr;
 
   Lock lock_;  // held between begin() and match() or end_deferred()
   std::atomic<Mode> mode_{Mode::kIdle};

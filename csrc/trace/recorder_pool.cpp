@@ -19,6 +19,7 @@ void Recorder::forget(StorageState& storage) noexcept {
     for (slot = 0; slot < bound.size() && bound[slot].owner != &storage;) ++slot;
   if (slot == bound.size()) return;
   bound[slot].owner = nullptr;
+  storage.recorder.store(nullptr, std::memory_order_relaxed);
   // A pending storage that dies needs no memory; an input that dies is kept by the window.
   recorder->held_bytes_ += bound[slot].made ? -bound[slot].bytes : bound[slot].bytes;
 }
@@ -58,12 +59,13 @@ struct RecorderPool {
   };
 };
 
-Recorder& Recorder::current() {
+Recorder& Recorder::lease_for_thread() {
   // A child must not inherit the lock from a thread it does not have.
   static const int registered =
       pthread_atfork([] { before_fork(); }, [] { after_fork(false); }, [] { after_fork(true); });
   static_cast<void>(registered);
   static thread_local RecorderPool::Lease lease;
+  of_thread_ = lease.recorder;
   return *lease.recorder;
 }
 
