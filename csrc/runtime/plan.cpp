@@ -9,6 +9,7 @@
 
 #include "graph/fuse.h"
 #include "runtime/arena.h"
+#include "runtime/pass_times.h"
 #include "runtime/placement.h"
 #include "runtime/plan_lives.h"
 #include "runtime/steps_from_graph.h"
@@ -34,6 +35,7 @@ class Planner {
 
   Plan make() {
     lower_all();
+    const PassTimer timer("plan");
     plan_.slots = uint32_t(graph_.values.size());
     library_ = steps_from_graph(*graph_.graph, c10::kCPU);
     map_library_slots();
@@ -62,8 +64,13 @@ class Planner {
   void lower_all() {
     std::vector<Layout> layouts;
     for (const CoreValue& value : graph_.values) layouts.push_back({value.sizes, value.strides, 0});
-    for (FusedItem& item : fuse(graph_)) lower_first(layouts, std::move(item));
-    std::vector<FusedItem> fused;
+    std::vector<FusedItem> fused = fuse_all();
+    {
+      const PassTimer timer("lower");
+      for (FusedItem& item : fused) lower_first(layouts, std::move(item));
+    }
+    const PassTimer timer("place");
+    fused.clear();
     for (const LoweredItem& lowered : items_) fused.push_back(lowered.item);
     placements_ = place_values(graph_, inputs_, fused);
     std::vector<ValueId> taken_back;
@@ -78,6 +85,11 @@ class Planner {
         take_back_conflicts(graph_, inputs_, lowered.kernels, placements_, taken_back);
       }
     } while (!taken_back.empty());
+  }
+
+  std::vector<FusedItem> fuse_all() const {
+    const PassTimer timer("fuse");
+    return fuse(graph_);
   }
 
   codegen::LowerContext context(const std::vector<Layout>& layouts) const {
