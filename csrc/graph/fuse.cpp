@@ -206,17 +206,22 @@ class Fuser {
     if (index == kNoId) return;
     const OpenGroup& group = groups_[size_t(index)];
     if (group.closed || std::count(candidates.begin(), candidates.end(), index)) return;
-    if (group.nodes.size() >= kMostNodes || group.inputs.size() >= kMostInputs) return;
     if (!fits(group, space) || too_serial(group, space, read)) return;
     if (must_be_outside(id, index, read)) return;
-    for (const int32_t other : candidates)
+    // Of all that would be one group, the node included; an input of two of them counts twice.
+    size_t nodes = group.nodes.size() + 1, inputs = group.inputs.size() + read.size();
+    for (const int32_t other : candidates) {
+      nodes += groups_[size_t(other)].nodes.size();
+      inputs += groups_[size_t(other)].inputs.size();
       if (!mergeable(groups_[size_t(other)], group)) return;
+    }
+    for (const ValueId source : read)  // is no input, or one already
+      if (group_making(source) == index || group.inputs.count(source)) --inputs;
+    if (nodes > kMostNodes || inputs > kMostInputs) return;
     candidates.push_back(index);
   }
 
   static bool mergeable(const OpenGroup& a, const OpenGroup& b) {
-    if (a.nodes.size() + b.nodes.size() > kMostNodes) return false;
-    if (a.inputs.size() + b.inputs.size() > kMostInputs) return false;
     if (a.domain == b.domain) return !a.reduces || !b.reduces || a.reduced == b.reduced;
     const auto rows_of = [](const OpenGroup& rows, const OpenGroup& whole) {
       return !rows.reduces && whole.reduces && rows.domain == whole.kept;

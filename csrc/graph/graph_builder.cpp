@@ -8,6 +8,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "graph/constant_uses.h"
 #include "graph/layout.h"
 #include "ir/node_operator.h"
 
@@ -129,7 +130,7 @@ void GraphBuilder::insert_before(Node* node) {
 
 Value* GraphBuilder::constant(const std::string& key, const c10::IValue& value) {
   Value*& known = constants_[key];
-  if (known) return known;
+  if (known && known->uses().size() < kMostUsesOfConstant) return known;
   torch::jit::WithInsertPoint at(last_constant_ ? last_constant_->next() : *graph_.nodes().begin());
   known = graph_.insertConstant(value);
   known->node()->setSourceRange({});
@@ -143,7 +144,7 @@ Value* GraphBuilder::none() {
 
 Value* GraphBuilder::undefined() {
   Value*& known = constants_["undefined"];
-  if (known) return known;
+  if (known && known->uses().size() < kMostUsesOfConstant) return known;
   Node* node = graph_.createAutogradZero();
   node->output()->setType(c10::TensorType::get());
   last_constant_ ? node->insertAfter(last_constant_) : node->insertBefore(*graph_.nodes().begin());

@@ -51,7 +51,8 @@ std::optional<at::Scalar> constant_number(const torch::jit::Value* value);
 // A tensor constant that stands for a Python number: it yields to other operands' dtypes.
 bool is_wrapped_number(const torch::jit::Value* value);
 
-// Constants are made once each, at the head of the graph. Not for graphs with blocks.
+// Constants are at the head of the graph, made once for many arguments each (constant_uses.h). Not
+// for graphs with blocks.
 class GraphBuilder {
  public:
   using Value = torch::jit::Value;

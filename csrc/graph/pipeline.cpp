@@ -6,6 +6,7 @@
 #include "ir/print.h"
 #include "runtime/config.h"
 #include "runtime/debug.h"
+#include "runtime/pass_times.h"
 
 namespace torch_lazy {
 namespace {
@@ -14,17 +15,24 @@ void print_pass(const char* name, const torch::jit::Graph& graph) {
   if (config().debug >= kDebugPasses) debug_print(std::string(name) + "\n" + print_graph(graph));
 }
 
+template <typename Pass>
+auto timed(const char* name, const Pass& pass) {
+  const PassTimer timer(name);
+  return pass();
+}
+
 }  // namespace
 
 CoreGraph core_graph_of(const torch::jit::Graph& recorded, const std::vector<GraphInput>& inputs) {
-  std::shared_ptr<torch::jit::Graph> graph = functionalize(recorded, inputs);
+  std::shared_ptr<torch::jit::Graph> graph =
+      timed("functionalize", [&] { return functionalize(recorded, inputs); });
   print_pass("functionalized", *graph);
   std::vector<int64_t> offsets;
   for (const GraphInput& input : inputs) offsets.push_back(input.offset);
-  graph = decompose(std::move(graph), offsets);
-  graph = simplify(std::move(graph), offsets);
+  graph = timed("decompose", [&] { return decompose(std::move(graph), offsets); });
+  graph = timed("simplify", [&] { return simplify(std::move(graph), offsets); });
   print_pass("core graph", *graph);
-  return read_core_graph(std::move(graph));
+  return timed("read", [&] { return read_core_graph(std::move(graph)); });
 }
 
 }  // namespace torch_lazy

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "graph/constant_uses.h"
 #include "graph/graph_builder.h"
 #include "graph/simplify_algebra.h"
 #include "ir/effects.h"
@@ -61,6 +62,7 @@ class Simplifier {
       visit(node);
     }
     remove_dead_code();
+    sink_cats();
   }
 
  private:
@@ -89,6 +91,12 @@ class Simplifier {
   void merge(Node* node) {
     const auto [known, added] = known_.emplace(key_of(node), node);
     if (added || known->second == node) return;
+    if (node->kind() == c10::prim::Constant &&
+        known->second->output()->uses().size() + node->output()->uses().size() >
+            kMostUsesOfConstant) {
+      known->second = node;
+      return;
+    }
     bool all = true;
     for (size_t i = 0; i < node->outputs().size(); ++i)
       all &= can_replace(node->output(i), known->second->output(i));
@@ -216,6 +224,26 @@ class Simplifier {
       Node* const node = *next;
       ++next;
       if (!node->hasUses() && is_pure(*node)) node->destroy();
+    }
+  }
+
+  // ---- Order ----
+
+  // Cats, and views of them, go to where they are first read: until then what makes the parts can
+  // share kernels with what reads them.
+  void sink_cats() {
+    std::vector<Node*> sunk;  // the last one first: what reads a cat sinks before the cat does
+    for (Node* node : graph_.nodes().reverse()) {
+      const Node* made = node->kind() == c10::aten::as_strided ? node->input(0)->node() : node;
+      if (made->kind() == c10::aten::cat) sunk.push_back(node);
+    }
+    Node* end = graph_.return_node();  // or the first of the writes to inputs before it
+    while (end->prev()->kind() == c10::aten::copy_) end = end->prev();
+    for (Node* node : sunk) {
+      Node* reader = end;
+      for (const Use& use : node->output()->uses())
+        if (use.user->isBefore(reader)) reader = use.user;
+      if (node->isBefore(reader)) node->moveBefore(reader);
     }
   }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "graph/simplify_partial_writes.h"
 #include "ir/node_operator.h"
 
 namespace torch_lazy {
@@ -265,8 +266,10 @@ Value* simpler_value(GraphBuilder& builder, Node* node, c10::IntArrayRef input_o
   if (node->outputs().size() != 1 || !has_complete_type(node->output())) return nullptr;
   if (node->kind() == c10::aten::as_strided) {
     if (Value* whole = view_of_uniform(builder, node)) return whole;
+    if (Value* past = read_past_writes(builder, node)) return past;
     return base_of_whole_view(node, input_offsets);
   }
+  if (node->kind() == c10::aten::as_strided_scatter) return cat_of_writes(builder, node);
   if (node->kind() == c10::aten::clone) {
     if (Value* uniform = view_of_uniform(builder, node)) return uniform;
     return node->input(0);

@@ -20,6 +20,7 @@
 #include "runtime/compiled_trace.h"
 #include "runtime/config.h"
 #include "runtime/metrics.h"
+#include "runtime/pass_times.h"
 #include "runtime/warn.h"
 #include "trace/recorder.h"
 #include "trace/source_location.h"
@@ -47,6 +48,7 @@ py::dict metrics_dict() {
   result["cuts"] = all.cuts();
   result["syncs"] = all.syncs();
   result["fallbacks"] = all.fallbacks();
+  result["compile_ns"] = pass_times();
   return result;
 }
 
@@ -147,7 +149,10 @@ PYBIND11_MODULE(_C, module) {
   module.def("discard", &Recorder::discard_all, ReleaseGil());
   module.def("wait_for_compiles", &wait_for, ReleaseGil());
   module.def("metrics", &metrics_dict);
-  module.def("reset_metrics", [] { metrics().reset(); });
+  module.def("reset_metrics", [] {
+    metrics().reset();
+    reset_pass_times();
+  });
   module.def("graphs", &graphs);
   module.def("export_inner", &export_inner, ReleaseGil());
   module.def("import_inner", &import_inner, ReleaseGil());

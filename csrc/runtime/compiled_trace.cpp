@@ -11,6 +11,7 @@
 #include "runtime/config.h"
 #include "runtime/debug.h"
 #include "runtime/metrics.h"
+#include "runtime/pass_times.h"
 #include "runtime/warn.h"
 
 namespace torch_lazy {
@@ -161,7 +162,10 @@ void CompiledTrace::compile() {
   std::shared_ptr<const Version> made;
   try {
     auto version = std::make_shared<Version>();
-    version->graph = graph_from_tape(tape_, live, promotion_);
+    {
+      const PassTimer timer("graph");
+      version->graph = graph_from_tape(tape_, live, promotion_);
+    }
     version->live = std::move(live);
     const Runnable runnable = executable_for(version->graph);
     version->executable = runnable.executable;

@@ -255,8 +255,9 @@ Placements place_values(const CoreGraph& graph, const std::vector<GraphInput>& i
   return Placer(graph, inputs, items).place();
 }
 
-bool take_back_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
-                         const std::vector<LoweredKernel>& kernels, Placements& placements) {
+void take_back_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
+                         const std::vector<LoweredKernel>& kernels, Placements& placements,
+                         std::vector<ValueId>& taken_back) {
   const auto input_of = [&](const BufferBinding& binding) -> int32_t {
     if (binding.value < 0) return kNoId;
     return graph.values[size_t(placements.root(binding.value))].input;
@@ -286,8 +287,8 @@ bool take_back_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& 
     placements.layouts[size_t(id)] = {value.sizes, value.strides, 0};
     for (const NodeId user : value.users)
       if (user != kNoId) placements.written_in_place.erase(user);
+    taken_back.push_back(id);
   }
-  return !conflicts.empty();
 }
 
 }  // namespace torch_lazy

@@ -29,9 +29,9 @@ struct Placements {
 Placements place_values(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
                         const std::vector<FusedItem>& items);
 
-// Takes back what conflicts with the loads of a group's kernels; true if there was any.
-bool take_back_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
-                         const std::vector<codegen::LoweredKernel>& kernels,
-                         Placements& placements);
+// Takes back what conflicts with the loads of a group's kernels, and adds it to `taken_back`.
+void take_back_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
+                         const std::vector<codegen::LoweredKernel>& kernels, Placements& placements,
+                         std::vector<ValueId>& taken_back);
 
 }  // namespace torch_lazy

@@ -9,6 +9,7 @@
 
 #include "graph/fuse.h"
 #include "runtime/arena.h"
+#include "runtime/pass_times.h"
 #include "runtime/placement.h"
 #include "runtime/plan_lives.h"
 #include "runtime/steps_from_graph.h"
@@ -34,6 +35,7 @@ class Planner {
 
   Plan make() {
     lower_all();
+    const PassTimer timer("plan");
     plan_.slots = uint32_t(graph_.values.size());
     library_ = steps_from_graph(*graph_.graph, c10::kCPU);
     map_library_slots();
@@ -57,59 +59,76 @@ class Planner {
   // ---- Lowering ----
 
   // Placements are guesses until the kernels are known: one whose kernel reads the old content at
-  // other elements than it writes is taken back, and all is lowered once more.
+  // other elements than it writes is taken back. A group is lowered again only where a value that
+  // it touches has got another layout.
   void lower_all() {
-    const std::vector<FusedItem> fused = split_until_expressible(fuse(graph_));
+    std::vector<Layout> layouts;
+    for (const CoreValue& value : graph_.values) layouts.push_back({value.sizes, value.strides, 0});
+    std::vector<FusedItem> fused = fuse_all();
+    {
+      const PassTimer timer("lower");
+      for (FusedItem& item : fused) lower_first(layouts, std::move(item));
+    }
+    const PassTimer timer("place");
+    fused.clear();
+    for (const LoweredItem& lowered : items_) fused.push_back(lowered.item);
     placements_ = place_values(graph_, inputs_, fused);
-    for (;;) {
-      items_.clear();
-      const codegen::LowerContext context{graph_, placements_.layouts, offsets_, options_.lanes,
-                                          options_.threads};
-      bool taken_back = false;
-      for (const FusedItem& item : fused) {
-        LoweredItem lowered{item, {}};
-        if (const auto* group = std::get_if<FusionGroup>(&item)) {
-          std::optional<codegen::LowerFailure> failure;
-          lowered.kernels = codegen::lower(context, *group, failure);
-          TORCH_INTERNAL_ASSERT(!failure, "a group that could be lowered no longer can");
-          taken_back |= take_back_conflicts(graph_, inputs_, lowered.kernels, placements_);
-        }
-        items_.push_back(std::move(lowered));
+    std::vector<ValueId> taken_back;
+    do {
+      std::vector<bool> laid_out_anew(layouts.size());
+      for (size_t id = 0; id < layouts.size(); ++id)
+        laid_out_anew[id] = !(layouts[id] == placements_.layouts[id]);
+      layouts = placements_.layouts;
+      taken_back.clear();
+      for (LoweredItem& lowered : items_) {
+        if (touches(lowered, laid_out_anew)) lower_again(layouts, lowered);
+        take_back_conflicts(graph_, inputs_, lowered.kernels, placements_, taken_back);
       }
-      if (!taken_back) return;
-    }
+    } while (!taken_back.empty());
   }
 
-  std::vector<FusedItem> split_until_expressible(std::vector<FusedItem> fused) const {
-    std::vector<Layout> own;
-    for (const CoreValue& value : graph_.values) own.push_back({value.sizes, value.strides, 0});
-    const codegen::LowerContext context{graph_, own, offsets_, options_.lanes, options_.threads};
-    std::vector<FusedItem> result;
-    std::unordered_set<NodeId> made_for_library;  // inlined nodes that a library call reads
-    for (FusedItem& item : fused) {
-      if (std::holds_alternative<FusionGroup>(item))
-        add_expressible(context, std::get<FusionGroup>(item), result, made_for_library);
-      else
-        result.push_back(std::move(item));
-    }
-    return result;
+  std::vector<FusedItem> fuse_all() const {
+    const PassTimer timer("fuse");
+    return fuse(graph_);
   }
 
-  void add_expressible(const codegen::LowerContext& context, const FusionGroup& group,
-                       std::vector<FusedItem>& result,
-                       std::unordered_set<NodeId>& made_for_library) const {
+  codegen::LowerContext context(const std::vector<Layout>& layouts) const {
+    return {graph_, layouts, offsets_, options_.lanes, options_.threads};
+  }
+
+  static bool touches(const LoweredItem& lowered, const std::vector<bool>& values) {
+    for (const LoweredKernel& kernel : lowered.kernels)
+      for (const BufferBinding& binding : kernel.buffers)
+        if (binding.value >= 0 && values[size_t(binding.value)]) return true;
+    return false;
+  }
+
+  void lower_again(const std::vector<Layout>& layouts, LoweredItem& lowered) const {
     std::optional<codegen::LowerFailure> failure;
-    codegen::lower(context, group, failure);
+    lowered.kernels =
+        codegen::lower(context(layouts), std::get<FusionGroup>(lowered.item), failure);
+    TORCH_INTERNAL_ASSERT(!failure, "a group that could be lowered no longer can");
+  }
+
+  // Splits groups until each is a kernel or a single node.
+  void lower_first(const std::vector<Layout>& layouts, FusedItem item) {
+    auto* group = std::get_if<FusionGroup>(&item);
+    if (!group) {
+      items_.push_back({std::move(item), {}});
+      return;
+    }
+    std::optional<codegen::LowerFailure> failure;
+    std::vector<LoweredKernel> kernels = codegen::lower(context(layouts), *group, failure);
     if (!failure) {
-      result.emplace_back(group);
-    } else if (group.nodes.size() == 1) {
-      for (const NodeId inlined : group.inlined)
-        if (made_for_library.insert(inlined).second) result.emplace_back(inlined);
-      result.emplace_back(group.nodes[0]);
+      items_.push_back({std::move(item), std::move(kernels)});
+    } else if (group->nodes.size() == 1) {
+      for (const NodeId inlined : group->inlined)
+        if (made_for_library_.insert(inlined).second) items_.push_back({inlined, {}});
+      items_.push_back({group->nodes[0], {}});
     } else {
-      const NodeId at = failure->node > group.nodes.front() ? failure->node : group.nodes.back();
-      for (const FusionGroup& part : split_before(graph_, group, at))
-        add_expressible(context, part, result, made_for_library);
+      const NodeId at = failure->node > group->nodes.front() ? failure->node : group->nodes.back();
+      for (FusionGroup& part : split_before(graph_, *group, at))
+        lower_first(layouts, std::move(part));
     }
   }
 
@@ -434,6 +453,7 @@ class Planner {
   std::vector<int64_t> offsets_;
   Placements placements_;
   std::vector<LoweredItem> items_;
+  std::unordered_set<NodeId> made_for_library_;  // inlined nodes that a library call reads
   GraphSteps library_;
   std::vector<ValueId> value_of_slot_;
   std::unordered_map<const torch::jit::Node*, size_t> step_of_;

@@ -147,6 +147,37 @@ TEST(Fuse, AGatherReadsItsSourceFromMemory) {
             "{x | store x} [4, 8]\n{y | store y} [4, 8]\n");
 }
 
+// where(c, x, y) of the ends of three chains of forty nodes each.
+std::string three_chains() {
+  std::string text = R"(graph(%a : Bool(8, strides=[1], device=cpu),
+      %b : Float(8, strides=[1], device=cpu),
+      %d : Float(8, strides=[1], device=cpu)):)";
+  const auto chain = [&](const std::string& from, const std::string& name, const char* type,
+                         const char* op) {
+    std::string last = from;
+    for (int i = 0; i < 40; ++i) {
+      const std::string next = name + std::to_string(i);
+      text += "\n  %" + next + " : " + type + "(8, strides=[1], device=cpu) = aten::" + op + "(%" +
+              last + ")";
+      last = next;
+    }
+  };
+  chain("a", "c", "Bool", "logical_not");
+  chain("b", "x", "Float", "exp");
+  chain("d", "y", "Float", "tanh");
+  return text + R"(
+  %r : Float(8, strides=[1], device=cpu) = aten::where(%c39, %x39, %y39)
+  return (%r))";
+}
+
+TEST(Fuse, GroupsThatTogetherAreTooLargeStayApart) {
+  const std::vector<FusedItem> items = fuse(core(three_chains()));
+
+  ASSERT_EQ(items.size(), 2u);
+  EXPECT_EQ(std::get<FusionGroup>(items[0]).nodes.size(), 40u);
+  EXPECT_EQ(std::get<FusionGroup>(items[1]).nodes.size(), 81u);
+}
+
 // The gates of an LSTM cell: a sum of two products of which two slices are read.
 const std::string kGates = R"(graph(%a : Float(2, 3, strides=[3, 1], device=cpu),
       %w : Float(3, 8, strides=[8, 1], device=cpu)):

@@ -80,6 +80,14 @@ def test_only_known_windows_are_compiled(device):
     assert torch_lazy.compile_count() == after
 
 
+def test_the_time_of_compiles_is_told_by_pass(x):
+    torch_lazy.reset_metrics()
+
+    hot(lambda: (x + 1.75).exp().tan())
+
+    assert torch_lazy.metrics()["compile_ns"]["graph"] > 0
+
+
 def test_changed_values_are_used_not_remembered(device):
     def run(i):
         value = torch.full((3, 4), float(i)).to(device)

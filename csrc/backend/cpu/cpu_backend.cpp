@@ -11,6 +11,7 @@
 #include "graph/pipeline.h"
 #include "runtime/config.h"
 #include "runtime/debug.h"
+#include "runtime/pass_times.h"
 #include "runtime/plan.h"
 
 namespace torch_lazy {
@@ -50,6 +51,7 @@ class CpuBackend final : public HostBackend {
     const CoreGraph core = core_graph_of(*graph, options.inputs);
     Plan plan = make_plan(core, options.inputs, {machine.lanes, at::get_num_threads()});
     if (config().debug >= kDebugPasses) debug_print("plan\n" + to_string(plan));
+    const PassTimer timer("kernels");
     std::vector<PlanKernel> kernels;
     for (const PlanStep& step : plan.steps)
       if (const auto* kernel = std::get_if<KernelStep>(&step.action))

@@ -1,0 +1,45 @@
+#include "runtime/pass_times.h"
+
+#include <ctime>
+#include <mutex>
+
+namespace torch_lazy {
+namespace {
+
+struct Times {
+  std::mutex mutex;
+  std::map<std::string, int64_t> by_pass;  // guarded by it
+};
+
+Times& times() {
+  static Times* const instance = new Times;
+  return *instance;
+}
+
+int64_t thread_time() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return int64_t(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+}  // namespace
+
+PassTimer::PassTimer(const char* pass) : pass_(pass), start_(thread_time()) {}
+
+PassTimer::~PassTimer() {
+  const int64_t taken = thread_time() - start_;
+  const std::lock_guard<std::mutex> lock(times().mutex);
+  times().by_pass[pass_] += taken;
+}
+
+std::map<std::string, int64_t> pass_times() {
+  const std::lock_guard<std::mutex> lock(times().mutex);
+  return times().by_pass;
+}
+
+void reset_pass_times() {
+  const std::lock_guard<std::mutex> lock(times().mutex);
+  times().by_pass.clear();
+}
+
+}  // namespace torch_lazy

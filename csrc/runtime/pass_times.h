@@ -1,0 +1,28 @@
+// How long the passes of compiles took, behind torch.lazy.metrics()["compile_ns"].
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace torch_lazy {
+
+// Adds the processor time of its life, on this thread, to that of the pass. Processor time, since a
+// compile yields to everything else on the machine.
+class PassTimer {
+ public:
+  explicit PassTimer(const char* pass);
+  ~PassTimer();
+  PassTimer(const PassTimer&) = delete;
+  PassTimer& operator=(const PassTimer&) = delete;
+
+ private:
+  const char* const pass_;
+  const int64_t start_;
+};
+
+// Nanoseconds by pass. Any thread.
+std::map<std::string, int64_t> pass_times();
+void reset_pass_times();
+
+}  // namespace torch_lazy
