@@ -201,6 +201,8 @@ struct Store {
   Access access;  // without reduced dimensions' strides if `expr` does not vary along them
   ExprId expr = 0;
   ExprId predicate = kNoPredicate;
+  // Past the caches, where a target can: nothing reads it before it would have left them anyway.
+  bool streamed = false;
 };
 
 struct Buffer {

@@ -147,7 +147,7 @@ std::string AccessPrinter::store(const Store& store, const Body& body) const {
     } else if (body.masked) {
       call = context_.call(function, "int", {to, value, "n"});
     } else {
-      call = context_.call(function, {to, value});
+      call = context_.call(is_streamed(store) ? "lazy_stream_" + type : function, {to, value});
     }
   } else if (predicated || has_vector_index(access)) {
     call = context_.call(function, "v_int64",
@@ -156,6 +156,27 @@ std::string AccessPrinter::store(const Store& store, const Body& body) const {
     call = context_.call(function, {to, name_of_size(lane_stride(access)), value, count(body)});
   }
   return call + ";";
+}
+
+bool AccessPrinter::is_streamed(const Store& store) const {
+  return store.streamed && !context_.is_cuda() && store.predicate == kNoPredicate &&
+         is_vector_store(context_, store) && is_contiguous(store.access);
+}
+
+bool AccessPrinter::is_row_of_memory(ExprId load) const {
+  const Expr& expr = context_.kernel.exprs[load];
+  return expr.predicate == kNoPredicate && expr.access.indirect.empty() &&
+         lane_stride(expr.access).is(1);
+}
+
+std::string AccessPrinter::row_pointer(ExprId load) const {
+  const Expr& expr = context_.kernel.exprs[load];
+  std::string pointer = "p_" + context_.kernel.buffers[expr.buffer].name;
+  const std::string offset = unit_offset(expr.access);
+  if (offset.empty()) return pointer;
+  pointer += " + " + offset;
+  const auto found = pointers_.find(pointer);
+  return found == pointers_.end() ? pointer : found->second;
 }
 
 std::string AccessPrinter::count(const Body& body) const {

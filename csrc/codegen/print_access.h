@@ -24,6 +24,13 @@ class AccessPrinter {
 
   std::string load(ExprId id, const Body& body) const;
   std::string store(const Store& store, const Body& body) const;
+  // Whether whole vectors of it are written past the caches.
+  bool is_streamed(const Store& store) const;
+
+  // A load of elements that lie one after the other along the lanes, wherever a row of them is.
+  bool is_row_of_memory(ExprId load) const;
+  // Where the unit's row of such a load begins.
+  std::string row_pointer(ExprId load) const;
 
  private:
   std::string unit_offset(const Access& access) const;

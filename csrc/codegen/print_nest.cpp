@@ -1,5 +1,7 @@
 #include "codegen/print_nest.h"
 
+#include <algorithm>
+
 #include "codegen/op_cost.h"
 #include "codegen/print_expr.h"
 
@@ -38,6 +40,7 @@ void NestPrinter::print() {
   out_.line("if (begin >= end) return;");
   print_scratch();
   print_kernel_scalars();
+  print_prefetch_range();
   open_units();
   print_unit_index();
   print_unit_scalars();
@@ -53,9 +56,10 @@ void NestPrinter::print() {
     const int64_t step = copies * context_.target.lanes;
     print_lanes({"first", "last"}, copies,
                 is_multiple(kernel.block, step) && is_multiple(kernel.kept.back(), step),
-                [&](const Body& body) { print_strip(body); });
+                any_streams(), [&](const Body& body) { print_strip(body); });
   }
   out_.close();
+  if (any_streams()) out_.line(context_.call("lazy_end_stream", {}) + ";");
 }
 
 void NestPrinter::print_scratch() {
@@ -201,7 +205,20 @@ void NestPrinter::print_row_stores(const Body& body) {
   if (by_one_lane) out_.close();
 }
 
-void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors,
+bool NestPrinter::any_streams() const {
+  const Schedule& schedule = context_.schedule;
+  return streams(schedule.row_stores) ||
+         std::any_of(schedule.passes.begin(), schedule.passes.end(),
+                     [&](const Pass& pass) { return streams(pass.stores); });
+}
+
+bool NestPrinter::streams(const std::vector<uint32_t>& stores) const {
+  return std::any_of(stores.begin(), stores.end(), [&](uint32_t number) {
+    return accesses_.is_streamed(context_.kernel.stores[number]);
+  });
+}
+
+void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors, bool streams,
                               const PrintBody& print_body) {
   if (context_.is_cuda()) {
     out_.open("for (int64 i = " + range.first + " + lane; i < " + range.last +
@@ -219,7 +236,7 @@ void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors
     out_.close();
     return;
   }
-  const bool only_masked = masks && copies == 1 && context_.masks_are_free();
+  const bool only_masked = masks && copies == 1 && context_.masks_are_free() && !streams;
   if (only_masked) {
     out_.open("for (int64 i = " + range.first + "; i < " + range.last + "; i += " + step + ")");
     print_masked(range, print_body);

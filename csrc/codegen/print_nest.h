@@ -58,9 +58,24 @@ class NestPrinter {
   bool is_staged(const Pass& pass) const;
 
   // A loop over [range) along the lanes: vectors of all lanes, then what is left.
-  void print_lanes(const Range& range, int copies, bool whole_vectors, const PrintBody& print_body);
+  // A body with stores that go past the caches needs whole vectors wherever there are any.
+  void print_lanes(const Range& range, int copies, bool whole_vectors, bool streams,
+                   const PrintBody& print_body);
 
   void print_masked(const Range& range, const PrintBody& print_body);
+
+  // Whether any of `stores`, or of the kernel's, goes past the caches.
+  bool streams(const std::vector<uint32_t>& stores) const;
+  bool any_streams() const;
+
+  // The loads whose memory is asked for in a pass before the one that reads it.
+  struct Prefetch {
+    ExprId load;
+    bool of_next_unit;
+  };
+  std::vector<Prefetch> prefetches_in(size_t pass) const;
+  void print_prefetches(const Body& body);
+  void print_prefetch_range();
 
   bool needs_flat_index(const Pass& pass) const;
   std::string outer_flat_index() const;
@@ -73,7 +88,8 @@ class NestPrinter {
   const PrintContext& context_;
   AccessPrinter accesses_;
   SourceWriter& out_;
-  Range reduced_;  // of the innermost reduced dimension
+  Range reduced_;                     // of the innermost reduced dimension
+  std::vector<Prefetch> prefetches_;  // of the pass that is being printed
 };
 
 }  // namespace torch_lazy::codegen

@@ -31,6 +31,7 @@ void NestPrinter::print_pass(size_t number, const Body& strip) {
   const Pass& pass = context_.schedule.passes[number];
   const int copies = along_reduced() ? pass_copies(pass) : strip.copies;
   const bool staged = is_staged(pass);
+  prefetches_ = prefetches_in(number);
   Reductions reductions;
   for (ExprId id : pass.reductions) reductions.emplace_back(context_, id, copies, staged);
 
@@ -81,7 +82,7 @@ void NestPrinter::print_innermost_loop(const Pass& pass, const Reductions& reduc
   const Size total = kernel.reduced_total;
   const bool whole =
       !extent.slot && extent.value % step == 0 && !total.slot && total.value % step == 0;
-  print_lanes(range, copies, whole,
+  print_lanes(range, copies, whole, streams(pass.stores),
               [&](const Body& body) { print_innermost(pass, reductions, body); });
 }
 
@@ -102,6 +103,7 @@ void NestPrinter::print_innermost(const Pass& pass, const Reductions& reductions
                                   const Body& body) {
   std::vector<Body> copies;
   for (int copy = 0; copy < body.copies; ++copy) copies.push_back({copy, body.copies, body.masked});
+  for (const Body& copy : copies) print_prefetches(copy);
   for (ExprId id : pass.taken) {
     const Type type = context_.kernel.exprs[id].type;
     const std::string load = std::string("lazy_load_") + scalar_type(type);

@@ -76,6 +76,7 @@ struct KernelArguments {
   std::vector<Elements> buffers;
   std::vector<int64_t> sizes;
   std::vector<double> numbers;
+  bool aligned = false;  // buffers begin at a cache line, else in the middle of one
 };
 
 inline int64_t value_of(Size size, const KernelArguments& arguments) {
@@ -106,8 +107,7 @@ inline std::vector<Elements> evaluated(const Kernel& kernel, KernelArguments arg
   return arguments.buffers;
 }
 
-// What they hold after the printed kernel has run, on memory that is aligned to nothing and in two
-// calls.
+// What they hold after the printed kernel has run in two calls.
 inline std::vector<Elements> compiled_and_run(const Kernel& kernel, KernelArguments arguments,
                                               const CpuTarget& target) {
   const PrintedKernel printed = print_kernel(kernel, target.target);
@@ -115,12 +115,10 @@ inline std::vector<Elements> compiled_and_run(const Kernel& kernel, KernelArgume
   std::vector<std::vector<char>> shifted;
   std::vector<void*> pointers;
   for (Elements& elements : arguments.buffers) {
-    std::vector<char>& memory = shifted.emplace_back(elements.bytes.size() + 64);
-    std::memcpy(memory.data() + bytes_of(elements.type), elements.bytes.data(),
-                elements.bytes.size());
-  }
-  for (size_t i = 0; i < shifted.size(); ++i) {
-    pointers.push_back(shifted[i].data() + bytes_of(arguments.buffers[i].type));
+    std::vector<char>& memory = shifted.emplace_back(elements.bytes.size() + 128);
+    char* line = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
+    pointers.push_back(line + (arguments.aligned ? 0 : bytes_of(elements.type)));
+    std::memcpy(pointers.back(), elements.bytes.data(), elements.bytes.size());
   }
   const int64_t reduced = product_of(kernel.reduced, arguments);
   std::vector<char> scratch(scratch_bytes(printed.scratch_values, reduced));

@@ -67,6 +67,22 @@ TEST(PrintedPointwise, DoesNothingWithoutUnits) {
   expect_as_evaluated(builder.kernel, {{none, none, none}, {7, 0}, {1}});
 }
 
+TEST_P(PointwiseOfType, StreamsResultsWhereMemoryIsAlignedAndWhereNot) {
+  const Type type = GetParam();
+  LoopBuilder builder = scaled_rows(type);
+  builder.kernel.stores[0].streamed = true;
+  for (int64_t columns : {31, 64, 128}) {
+    for (bool aligned : {false, true}) {
+      expect_as_evaluated(builder.kernel,
+                          {{random_elements(type, 5 * columns), random_elements(type, columns, 2),
+                            Elements(type, 5 * columns)},
+                           {5, columns},
+                           {0.75},
+                           aligned});
+    }
+  }
+}
+
 TEST(PrintedPointwise, ReadsAndWritesAnyStride) {
   LoopBuilder builder(Axis::kKept, {slot(0), slot(1)}, {}, Size::constant(64));
   builder.kernel.size_slots = 4;

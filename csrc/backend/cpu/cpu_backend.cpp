@@ -2,12 +2,17 @@
 
 #include <ATen/Parallel.h>
 
+#include <unistd.h>
+
+#include <algorithm>
+
 #include "backend/cpu/kernel_compiler.h"
 #include "backend/cpu/plan_executable.h"
 #include "backend/host_backend.h"
 #include "backend/registry.h"
 #include "codegen/prelude.h"
 #include "codegen/printer.h"
+#include "codegen/streaming.h"
 #include "graph/pipeline.h"
 #include "runtime/config.h"
 #include "runtime/debug.h"
@@ -26,6 +31,14 @@ int64_t reduced_elements(const codegen::LoweredKernel& lowered) {
   int64_t elements = 1;
   for (const codegen::Size& extent : lowered.kernel.reduced) elements *= lowered.number(extent);
   return elements;
+}
+
+// From where on results are written past the caches: several times what a core has for itself. The
+// cache that cores share is no measure: on servers it is hardly faster than memory.
+int64_t streamed_bytes() {
+  constexpr int64_t kLeast = int64_t{8} << 20;
+  static const int64_t bytes = std::max(kLeast, 4 * int64_t{sysconf(_SC_LEVEL2_CACHE_SIZE)});
+  return bytes;
 }
 
 PlanKernel compile(const codegen::LoweredKernel& lowered, const codegen::Target& target) {
@@ -53,9 +66,12 @@ class CpuBackend final : public HostBackend {
     if (config().debug >= kDebugPasses) debug_print("plan\n" + to_string(plan));
     const PassTimer timer("kernels");
     std::vector<PlanKernel> kernels;
-    for (const PlanStep& step : plan.steps)
-      if (const auto* kernel = std::get_if<KernelStep>(&step.action))
-        kernels.push_back(torch_lazy::compile(kernel->lowered, machine));
+    for (PlanStep& step : plan.steps) {
+      auto* kernel = std::get_if<KernelStep>(&step.action);
+      if (kernel == nullptr) continue;
+      codegen::stream_large_stores(kernel->lowered, streamed_bytes());
+      kernels.push_back(torch_lazy::compile(kernel->lowered, machine));
+    }
     return compiled(
         std::make_shared<PlanExecutable>(core.graph, std::move(plan), std::move(kernels)));
   }

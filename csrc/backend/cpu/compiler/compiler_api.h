@@ -51,7 +51,7 @@ typedef struct TorchLazyCompileRequest {
   const char* source; /* C++20, complete: there are no headers to include */
   size_t source_size;
   size_t source_size_limit; /* bytes; a longer source is refused */
-  int64_t time_limit_ns;    /* looked at between tokens and between passes */
+  int64_t time_limit_ns;    /* of processor time; looked at between tokens and between passes */
   enum TorchLazyOutput output;
 } TorchLazyCompileRequest;
 

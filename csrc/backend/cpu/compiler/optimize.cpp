@@ -17,12 +17,13 @@ namespace {
 // of it gives code as fast within 4 % in two thirds of the time. No vectorizer; loops are unrolled
 // only where that makes them vanish.
 constexpr const char* kPasses =
-    "cgscc(inline),"
+    "function(sroa,early-cse),"  // small before they are inlined many times
+    "always-inline,"
     "function<eager-inv>("
-    "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
+    "sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"
     "loop-mssa(loop-rotate,licm),"
     "loop(indvars,loop-unroll-full),"
-    "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,dse,simplifycfg)";
+    "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)";
 
 // Code generation has no callback between passes, but its optional ones ask whether to run.
 class DeadlineGate : public llvm::OptPassGate {

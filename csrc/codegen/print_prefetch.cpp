@@ -1,0 +1,76 @@
+// NestPrinter's prefetches: rows of memory are asked for one pass ahead, so that they arrive while
+// another pass computes. The hardware's own prefetching ends with a page, and so with most rows.
+
+#include <algorithm>
+
+#include "codegen/print_nest.h"
+
+namespace torch_lazy::codegen {
+namespace {
+
+// Of a row. What a unit and the next one read and keep has to lie in a core's own cache at the same
+// time.
+constexpr int64_t kPrefetchedElements = 65536;
+constexpr int64_t kLineBytes = 64;
+
+bool evaluates(const Pass& pass, ExprId id) {
+  return std::find(pass.exprs.begin(), pass.exprs.end(), id) != pass.exprs.end();
+}
+
+}  // namespace
+
+std::vector<NestPrinter::Prefetch> NestPrinter::prefetches_in(size_t pass) const {
+  const Kernel& kernel = context_.kernel;
+  const std::vector<Pass>& passes = context_.schedule.passes;
+  if (context_.is_cuda() || context_.target.lanes == 1 || !along_reduced()) return {};
+  if (kernel.kept.empty() || kernel.reduced.size() != 1 || !kernel.reduced_total.is(0)) return {};
+  const auto is_row_of_unit = [&](ExprId id) {
+    const Expr& expr = kernel.exprs[id];
+    return expr.op == Op::kLoad && accesses_.is_row_of_memory(id) &&
+           !expr.access.strides[kernel.kept.size() - 1].is(0);
+  };
+  std::vector<Prefetch> prefetches;
+  if (pass + 1 < passes.size()) {
+    for (ExprId id : passes[pass + 1].exprs) {
+      const bool is_first = std::none_of(passes.begin(), passes.begin() + pass + 1,
+                                         [&](const Pass& other) { return evaluates(other, id); });
+      if (is_first && is_row_of_unit(id)) prefetches.push_back({id, false});
+    }
+  }
+  // The second pass often has all it needs at hand and is busy computing; the last one stores.
+  if (pass == 1) {
+    for (ExprId id : passes[0].exprs) {
+      if (is_row_of_unit(id)) prefetches.push_back({id, true});
+    }
+  }
+  return prefetches;
+}
+
+void NestPrinter::print_prefetch_range() {
+  for (size_t pass = 0; pass < context_.schedule.passes.size(); ++pass) {
+    if (prefetches_in(pass).empty()) continue;
+    out_.line("const int64 ahead = " + name_of_size(context_.kernel.reduced.back()) +
+              " <= " + std::to_string(kPrefetchedElements) + " ? -1 : 0;");
+    return;
+  }
+}
+
+// Addresses beyond the end of memory do no harm; where rows are too long all are the row's first.
+void NestPrinter::print_prefetches(const Body& body) {
+  for (const Prefetch& prefetch : prefetches_) {
+    const Expr& expr = context_.kernel.exprs[prefetch.load];
+    std::string row = accesses_.row_pointer(prefetch.load);
+    if (prefetch.of_next_unit) {
+      row += " + " + name_of_size(expr.access.strides[context_.kernel.kept.size() - 1]);
+    }
+    const int64_t elements = kLineBytes / bytes_of(expr.type);
+    for (int64_t first = 0; first < context_.target.lanes; first += elements) {
+      std::string index = lane_index(context_, body);
+      if (first > 0) index += " + " + std::to_string(first);
+      if (body.copy > 0 || first > 0) index = "(" + index + ")";
+      out_.line(context_.call("lazy_prefetch", {row + " + (" + index + " & ahead)"}) + ";");
+    }
+  }
+}
+
+}  // namespace torch_lazy::codegen

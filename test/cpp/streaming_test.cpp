@@ -1,0 +1,54 @@
+// Which stores go past the caches.
+
+#include "codegen/streaming.h"
+
+#include <gtest/gtest.h>
+
+#include "loop_builder.h"
+
+namespace torch_lazy::codegen {
+namespace {
+
+constexpr int64_t kLeastBytes = 4000;
+
+// y[i, j] = -x[i, j] of rows * 10 floats.
+LoweredKernel negated(int64_t rows) {
+  LoopBuilder builder(Axis::kKept, {Size::of_slot(0), Size::of_slot(1)}, {}, Size::constant(16));
+  builder.kernel.size_slots = 2;
+  const uint32_t x = builder.input(Type::kFloat);
+  const uint32_t y = builder.output(Type::kFloat);
+  const std::vector<Size> strides{Size::of_slot(1), Size::constant(1)};
+  builder.store(y, strides, builder.op(Op::kNeg, {builder.load(x, strides)}));
+  LoweredKernel lowered;
+  lowered.kernel = builder.kernel;
+  lowered.sizes = {rows, 10};
+  return lowered;
+}
+
+TEST(Streaming, TakesStoresOfManyBytesPastTheCaches) {
+  LoweredKernel small = negated(99), large = negated(100);
+  stream_large_stores(small, kLeastBytes);
+  stream_large_stores(large, kLeastBytes);
+  EXPECT_FALSE(small.kernel.stores[0].streamed);
+  EXPECT_TRUE(large.kernel.stores[0].streamed);
+}
+
+TEST(Streaming, CountsABroadcastDimensionOnce) {
+  LoweredKernel lowered = negated(100);
+  lowered.kernel.stores[0].access.strides[0] = Size::constant(0);
+  stream_large_stores(lowered, kLeastBytes);
+  EXPECT_FALSE(lowered.kernel.stores[0].streamed);
+}
+
+TEST(Streaming, LeavesMemoryThatTheKernelReads) {
+  LoweredKernel in_place = negated(100), overlapping = negated(100);
+  in_place.kernel.exprs[0].buffer = in_place.kernel.stores[0].buffer;
+  overlapping.kernel.buffers[overlapping.kernel.stores[0].buffer].exclusive = false;
+  stream_large_stores(in_place, kLeastBytes);
+  stream_large_stores(overlapping, kLeastBytes);
+  EXPECT_FALSE(in_place.kernel.stores[0].streamed);
+  EXPECT_FALSE(overlapping.kernel.stores[0].streamed);
+}
+
+}  // namespace
+}  // namespace torch_lazy::codegen
