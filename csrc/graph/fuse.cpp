@@ -88,9 +88,27 @@ class Fuser {
 
   // ---- Inlining ----
 
-  // Every element is read at most once, through slices of it, by nodes that a kernel computes.
+  bool is_read_by_kernel(NodeId reader) const {
+    return reader != kNoId && is_fusable(node(reader).kind) &&
+           node(reader).kind != CoreKind::kGather;
+  }
+
+  // Also through views.
+  bool is_read_by_kernels_only(const CoreValue& made) const {
+    return std::all_of(made.users.begin(), made.users.end(), [&](NodeId user) {
+      if (user == kNoId || node(user).kind != CoreKind::kView) return is_read_by_kernel(user);
+      const std::vector<NodeId>& readers = value(node(user).outputs[0]).users;
+      return std::all_of(readers.begin(), readers.end(),
+                         [&](NodeId reader) { return is_read_by_kernel(reader); });
+    });
+  }
+
+  // What is made of the index alone is cheaper made again than read. Of other nodes every element
+  // is read at most once, through slices of it, by nodes that a kernel computes.
   bool may_inline(NodeId id) const {
     const CoreNode& made = node(id);
+    if (made.kind == CoreKind::kArange || made.kind == CoreKind::kFill)
+      return is_read_by_kernels_only(value(made.outputs[0]));
     if (made.kind != CoreKind::kPointwise && made.kind != CoreKind::kCopy) return false;
     const CoreValue& result = value(made.outputs[0]);
     if (!is_dense(result.sizes, result.strides)) return false;
@@ -100,8 +118,7 @@ class Fuser {
       if (user == kNoId || view.kind != CoreKind::kView) return false;
       const CoreValue& slice = value(view.outputs[0]);
       for (const NodeId reader : slice.users) {
-        if (reader == kNoId || !is_fusable(node(reader).kind)) return false;
-        if (node(reader).kind == CoreKind::kGather) return false;
+        if (!is_read_by_kernel(reader)) return false;
         read += slice.numel();
       }
     }

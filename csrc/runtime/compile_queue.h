@@ -1,4 +1,4 @@
-// Compiles traces on one background thread at the lowest priority, so that a compile never makes
+// Compiles traces on one background thread at a low priority, so that a compile never makes
 // the script wait. The thread starts with the first job and again after a fork.
 #pragma once
 

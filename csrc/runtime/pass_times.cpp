@@ -27,9 +27,12 @@ int64_t thread_time() {
 PassTimer::PassTimer(const char* pass) : pass_(pass), start_(thread_time()) {}
 
 PassTimer::~PassTimer() {
-  const int64_t taken = thread_time() - start_;
+  add_pass_time(pass_, thread_time() - start_);
+}
+
+void add_pass_time(const char* pass, int64_t nanoseconds) {
   const std::lock_guard<std::mutex> lock(times().mutex);
-  times().by_pass[pass_] += taken;
+  times().by_pass[pass] += nanoseconds;
 }
 
 std::map<std::string, int64_t> pass_times() {

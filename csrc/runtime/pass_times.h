@@ -21,6 +21,9 @@ class PassTimer {
   const int64_t start_;
 };
 
+// For work that another thread did.
+void add_pass_time(const char* pass, int64_t nanoseconds);
+
 // Nanoseconds by pass. Any thread.
 std::map<std::string, int64_t> pass_times();
 void reset_pass_times();

@@ -65,6 +65,35 @@ TEST(Fuse, WhatFollowsAReductionRowByRowJoinsIt) {
             "{s, r | store r} [4, 8~]\n");
 }
 
+TEST(Fuse, ARangeIsMadeAgainWhereItIsRead) {
+  EXPECT_EQ(fused(R"(graph(%a : Long(2, 3, strides=[3, 1], device=cpu)):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %six : int = prim::Constant[value=6]()
+  %long : int = prim::Constant[value=4]()
+  %none : NoneType = prim::Constant()
+  %sizes : int[] = prim::Constant[value=[2, 3]]()
+  %strides : int[] = prim::Constant[value=[3, 1]]()
+  %i : Long(6, strides=[1], device=cpu) = aten::arange(%zero, %six, %one, %long, %none, %none, %none)
+  %v : Long(2, 3, strides=[3, 1], device=cpu) = aten::as_strided(%i, %sizes, %strides, %zero)
+  %r : Long(2, 3, strides=[3, 1], device=cpu) = aten::mul(%a, %v)
+  return (%r))"),
+            "{r | store r} [2, 3]\n");
+}
+
+TEST(Fuse, ARangeThatIsAResultIsStored) {
+  EXPECT_EQ(fused(R"(graph(%a : Long(6, strides=[1], device=cpu)):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %six : int = prim::Constant[value=6]()
+  %long : int = prim::Constant[value=4]()
+  %none : NoneType = prim::Constant()
+  %i : Long(6, strides=[1], device=cpu) = aten::arange(%zero, %six, %one, %long, %none, %none, %none)
+  %r : Long(6, strides=[1], device=cpu) = aten::mul(%a, %i)
+  return (%i, %r))"),
+            "{i, r | store i r} [6]\n");
+}
+
 TEST(Fuse, ReductionsOverDifferentDimensionsAreTwoGroups) {
   EXPECT_EQ(fused(R"(graph(%a : Float(4, 8, strides=[8, 1], device=cpu)):
   %first : int[] = prim::Constant[value=[0]]()

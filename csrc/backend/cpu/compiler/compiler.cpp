@@ -8,7 +8,8 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Support/raw_ostream.h>
 
-#include <chrono>
+#include <ctime>
+#include <utility>
 
 #include "backend/cpu/compiler/front_end.h"
 #include "backend/cpu/compiler/guard.h"
@@ -17,18 +18,23 @@
 namespace torch_lazy::compiler {
 namespace {
 
-// Nanoseconds since the last call.
+// Nanoseconds since the last call, of this thread's processor time: a compile yields to everything
+// else on the machine.
 class Stopwatch {
  public:
   int64_t lap() {
-    const auto now = std::chrono::steady_clock::now();
-    const auto passed = now - start_;
-    start_ = now;
-    return std::chrono::nanoseconds(passed).count();
+    const int64_t before = std::exchange(start_, now());
+    return start_ - before;
   }
 
  private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  static int64_t now() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  }
+
+  int64_t start_ = now();
 };
 
 // Errors after the front end, such as inline assembly that does not assemble. LLVM's own handling

@@ -60,7 +60,7 @@ typedef struct TorchLazyCompileResult {
   /* The output where `succeeded`; else why not: the compiler's messages with line and column, what
    * limit was exceeded, or how the compiler crashed. */
   TorchLazyBytes bytes;
-  int64_t front_end_ns, optimizer_ns, code_generator_ns;
+  int64_t front_end_ns, optimizer_ns, code_generator_ns; /* of processor time */
 } TorchLazyCompileResult;
 
 /* The address of a function or object that loaded code refers to, or null where there is none of

@@ -14,7 +14,7 @@
 namespace torch_lazy::compiler {
 namespace {
 
-// Of the thread that compiles: at the lowest priority, it waits for others as long as they like.
+// Of the thread that compiles: at a low priority, it waits for others as long as they like.
 std::chrono::nanoseconds time_spent() {
   timespec spent{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
