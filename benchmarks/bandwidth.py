@@ -26,7 +26,6 @@ read and written. "to eager" is the median over {rounds} rounds of lazy's time b
 same round; under 1 is faster. lazy's time includes torch.lazy.synchronize().
 """
 LEAST_MIB = 64
-CACHES = 4  # an array is at least as many times the last-level cache
 COLUMNS = 1024  # of the tensors that rows are normalized of
 CLASSES = 32768  # of cross entropy: a vocabulary
 ADAM_PARAMETERS = 10_000_000
@@ -242,7 +241,7 @@ def main() -> int:
     if not hasattr(torch, "lazy"):
         raise SystemExit("torch.lazy is missing: is torch_lazy installed and loadable?")
     cache = last_level_cache()
-    wanted = max(LEAST_MIB << 20, CACHES * cache)
+    wanted = max(LEAST_MIB << 20, cache)
     array_bytes = args.mib << 20 if args.mib else wanted
     print(
         f"torch {torch.__version__}, last-level cache {cache >> 20} MiB,"

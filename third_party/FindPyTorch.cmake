@@ -47,4 +47,13 @@ if(PyTorch_FOUND AND NOT TARGET PyTorch::PyTorch)
     target_link_libraries(PyTorch::PyTorch
                           INTERFACE "${PyTorch_LIBRARY_DIR}/lib${_library}.so")
   endforeach()
+  # at::parallel_for is a template that runs serially, silently, where it is not compiled with
+  # OpenMP. The runtime has to be the one PyTorch uses: its own copy, where it has one.
+  file(GLOB _pytorch_openmp "${PyTorch_LIBRARY_DIR}/libgomp*.so*")
+  if(NOT _pytorch_openmp)
+    set(_pytorch_openmp gomp)
+  endif()
+  list(GET _pytorch_openmp 0 _pytorch_openmp)
+  target_compile_options(PyTorch::PyTorch INTERFACE $<$<CXX_COMPILER_ID:GNU>:-fopenmp>)
+  target_link_libraries(PyTorch::PyTorch INTERFACE "${_pytorch_openmp}")
 endif()
