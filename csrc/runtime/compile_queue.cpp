@@ -47,9 +47,10 @@ void register_fork_handler() {
 }
 
 // What a compile costs is paid by the script where they share a core, sooner or later; how soon is
-// a choice. By the scheduler's weights (1024 at 0, 215 at 7, 15 at 19):
-// With cores to share, a sixth of one: no step takes a fifth longer, not even where all are busy.
-constexpr int kNiceness = 7;
+// a choice. By the scheduler's weights (1024 at 0, 655 at 2, 36 at 15):
+// With cores to share, a thirtieth of one where all are busy: a team of threads waits for its
+// slowest, so every step would pay for more.
+constexpr int kNiceness = 15;
 // On one core two fifths of it: what was compiled pays for the rest.
 constexpr int kNicenessOnOneCore = 2;
 
