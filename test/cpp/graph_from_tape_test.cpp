@@ -7,11 +7,11 @@
 #include <torch/csrc/jit/ir/alias_analysis.h>
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
-#include <torch/csrc/jit/runtime/interpreter.h>
 
 #include "ir/node_operator.h"
 #include "ir/print.h"
 #include "ir/verify_graph.h"
+#include "run_with_torchscript.h"
 #include "tape_builder.h"
 #include "trace/source_location.h"
 
@@ -20,6 +20,7 @@ namespace {
 
 using testing::Handle;
 using testing::number;
+using testing::run_with_torchscript;
 using testing::TapeBuilder;
 using Handles = TapeBuilder::Handles;
 
@@ -29,17 +30,6 @@ WindowGraph graph_of(const TapeBuilder& window, const Handles& live) {
   WindowGraph result = graph_from_tape(window.tape, window.live(live));
   verify_graph(*result.graph);
   return result;
-}
-
-// Runs the graph with TorchScript's own interpreter.
-std::vector<at::Tensor> run_with_torchscript(const WindowGraph& window,
-                                             const std::vector<at::Tensor>& inputs) {
-  torch::jit::Stack stack(inputs.begin(), inputs.end());
-  torch::jit::Code code(window.graph, "window");
-  torch::jit::InterpreterState(code).run(stack);
-  std::vector<at::Tensor> outputs;
-  for (const c10::IValue& value : stack) outputs.push_back(value.toTensor());
-  return outputs;
 }
 
 TEST(GraphFromTape, PrintsOperatorsWithTypesAndOutputs) {

@@ -76,15 +76,18 @@ copy %1 to %4  # frees %4
 )");
 }
 
-TEST(Plan, APartialWriteOfATemporaryHappensInPlace) {
-  EXPECT_EQ(planned(R"(graph(%a : Float(4, strides=[1], device=cpu),
+// y = exp(a), with exp(b) in the middle
+const std::string kPartialWrite = R"(graph(%a : Float(4, strides=[1], device=cpu),
       %b : Float(2, strides=[1], device=cpu)):
   %one : int = prim::Constant[value=1]()
   %sizes : int[] = prim::Constant[value=[2]]()
   %strides : int[] = prim::Constant[value=[1]]()
   %x : Float(4, strides=[1], device=cpu) = aten::exp(%a)
   %s : Float(2, strides=[1], device=cpu) = aten::exp(%b)
-  %y : Float(4, strides=[1], device=cpu) = aten::as_strided_scatter(%x, %s, %sizes, %strides, %one)
+  %y : Float(4, strides=[1], device=cpu) = aten::as_strided_scatter(%x, %s, %sizes, %strides, %one))";
+
+TEST(Plan, APartialWriteOfATemporaryHappensInPlace) {
+  EXPECT_EQ(planned(kPartialWrite + R"(
   %z : Float(4, strides=[1], device=cpu) = aten::sin(%y)
   return (%z))"),
             R"(%2 = empty Float [4] strides [1]
@@ -101,14 +104,7 @@ kernel kernel_sin(%2, out %5) 1 units  # frees %2
 }
 
 TEST(Plan, APartialWriteLeavesABaseThatIsReadLater) {
-  EXPECT_EQ(planned(R"(graph(%a : Float(4, strides=[1], device=cpu),
-      %b : Float(2, strides=[1], device=cpu)):
-  %one : int = prim::Constant[value=1]()
-  %sizes : int[] = prim::Constant[value=[2]]()
-  %strides : int[] = prim::Constant[value=[1]]()
-  %x : Float(4, strides=[1], device=cpu) = aten::exp(%a)
-  %s : Float(2, strides=[1], device=cpu) = aten::exp(%b)
-  %y : Float(4, strides=[1], device=cpu) = aten::as_strided_scatter(%x, %s, %sizes, %strides, %one)
+  EXPECT_EQ(planned(kPartialWrite + R"(
   return (%x, %y))"),
             R"(%2 = empty Float [4] strides [1]
 kernel kernel_exp(%0, out %2) 1 units

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
-#include <torch/csrc/jit/runtime/interpreter.h>
 
 #include "backend/interpreter/interpreter.h"
 #include "backend/registry.h"
 #include "ir/graph_from_tape.h"
 #include "ir/print.h"
 #include "ir/verify_graph.h"
+#include "run_with_torchscript.h"
 #include "tape_builder.h"
 
 namespace torch_lazy {
@@ -17,6 +17,7 @@ namespace {
 
 using testing::Handle;
 using testing::number;
+using testing::run_with_torchscript;
 using testing::TapeBuilder;
 using Handles = TapeBuilder::Handles;
 
@@ -32,16 +33,6 @@ std::vector<at::Tensor> with_numbers(std::vector<at::Tensor> inputs,
                                      const std::vector<double>& numbers) {
   for (const double value : numbers) inputs.push_back(at::scalar_tensor(value, at::kDouble));
   return inputs;
-}
-
-std::vector<at::Tensor> run_with_torchscript(const WindowGraph& window,
-                                             const std::vector<at::Tensor>& inputs) {
-  torch::jit::Stack stack(inputs.begin(), inputs.end());
-  torch::jit::Code code(window.graph, "window");
-  torch::jit::InterpreterState(code).run(stack);
-  std::vector<at::Tensor> outputs;
-  for (const c10::IValue& value : stack) outputs.push_back(value.toTensor());
-  return outputs;
 }
 
 std::vector<at::Tensor> run_with_interpreter(const WindowGraph& window,
