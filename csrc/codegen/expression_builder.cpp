@@ -82,6 +82,7 @@ class ExpressionBuilder {
   }
 
   ExprId number(const c10::Scalar& scalar, Type type) {
+    if (type == Type::kBool) return integer(scalar.to<bool>(), type);
     if (!is_floating(type)) return integer(scalar.to<int64_t>(), type);
     const double value = scalar.to<double>();
     size_t slot = 0;

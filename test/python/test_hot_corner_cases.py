@@ -104,3 +104,12 @@ def test_another_thread_that_synchronizes_does_not_disturb_a_recording(device):
     finally:
         stop.set()
         other.join()
+
+
+def test_a_bool_tensor_filled_with_a_fraction_is_true(device):
+    def program(where):
+        flags = torch.tensor([False, True, False], device=where)
+        flags[:2] = -0.75
+        return flags.tolist(), torch.full((2,), 0.25, dtype=torch.bool, device=where).tolist()
+
+    assert each_run(program, device) == [program("cpu")] * 4
