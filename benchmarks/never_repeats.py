@@ -57,7 +57,7 @@ def compare(
         order = ("cpu", device) if seed % 2 else (device, "cpu")
         try:
             first, second = (timed(as_function(program, where), where) for where in order)
-        except RuntimeError:  # autograd's own assertion on replayed views; the program ends early
+        except (RuntimeError, IndexError):  # autograd's own, on views that it replays
             continue
         times.append((first, second) if seed % 2 else (second, first))
     return times
