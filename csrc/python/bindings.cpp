@@ -94,6 +94,7 @@ void set_rng(const std::string& name) {
 }
 
 bool wait_for(std::optional<double> seconds) {
+  queue_all_compiles();
   if (!seconds) return wait_for_compiles(std::nullopt);
   return wait_for_compiles(std::chrono::milliseconds(int64_t(*seconds * 1000)));
 }

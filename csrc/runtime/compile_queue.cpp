@@ -1,7 +1,6 @@
 #include "runtime/compile_queue.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "runtime/compile_policy.h"
 #include "runtime/compiled_trace.h"
 
 namespace torch_lazy {
@@ -53,11 +53,6 @@ void register_fork_handler() {
 constexpr int kNiceness = 15;
 // On one core two fifths of it: what was compiled pays for the rest.
 constexpr int kNicenessOnOneCore = 2;
-
-bool has_one_core() {
-  cpu_set_t cores;
-  return sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) == 1;
-}
 
 void lower_priority() {
   // Not SCHED_IDLE: on a busy machine that thread could be stopped for long with a lock in hand.

@@ -7,6 +7,7 @@
 #include "backend/registry.h"
 #include "ir/graph_hash.h"
 #include "ir/print.h"
+#include "runtime/compile_policy.h"
 #include "runtime/compile_queue.h"
 #include "runtime/config.h"
 #include "runtime/debug.h"
@@ -180,44 +181,60 @@ void CompiledTrace::compile() {
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   failed_ = !made;
+  count_compiled(tape_.size());
   version_ = std::move(made);
   finished_.store(true, std::memory_order_release);
   ++finished_count;
 }
 
+namespace {
+
+// The cache's lock is held.
+void queue_compile(const std::shared_ptr<CompiledTrace>& trace) {
+  trace->queue = compile_queue_generation();
+  enqueue_compile(trace);
+}
+
+}  // namespace
+
 std::shared_ptr<CompiledTrace> compiled_trace(const Tape& recorded, const Promotion& promotion,
-                                              const std::vector<bool>& live) {
-  std::shared_ptr<CompiledTrace> made;
+                                              const std::vector<bool>& live,
+                                              std::chrono::nanoseconds spent) {
   Tape masked;  // left empty without promotion
   if (!promotion.empty()) masked = recorded.prefix(recorded.size());
   for (const PromotedNumber& number : promotion) masked.clear_word(number.word);
   const Tape& tape = promotion.empty() ? recorded : masked;
   const Tape::Hash hash = tape.hash();
-  {
-    Cache& all = cache();
-    const std::lock_guard<std::mutex> lock(all.mutex);
-    for (const auto& trace : all.traces[hash])
-      if (trace->promotion() == promotion && trace->tape().same_words(tape)) {
-        // A child of a fork has the traces that were on their way, but not the thread that had
-        // them.
-        if (!trace->finished() && trace->queue != compile_queue_generation()) {
-          trace->queue = compile_queue_generation();
-          enqueue_compile(trace);
-        }
-        return trace;
-      }
+  Cache& all = cache();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  std::shared_ptr<CompiledTrace> found;
+  for (const auto& trace : all.traces[hash])
+    if (trace->promotion() == promotion && trace->tape().same_words(tape)) found = trace;
+  if (!found) {
     if (all.operations > kMostOperations) {
       all.traces.clear();
       all.operations = 0;
       ++all.generation;
     }
     all.operations += tape.size();
-    made = std::make_shared<CompiledTrace>(tape.prefix(tape.size()), promotion, live);
-    made->queue = compile_queue_generation();
-    all.traces[hash].push_back(made);
+    found = std::make_shared<CompiledTrace>(tape.prefix(tape.size()), promotion, live);
+    all.traces[hash].push_back(found);
   }
-  enqueue_compile(made);
-  return made;
+  if (found->finished()) return found;
+  found->spent += spent;
+  // A child of a fork has the traces that were on their way, but not the thread that had them.
+  if (found->queue != compile_queue_generation() &&
+      compiling_pays(tape.size(), found->spent, has_one_core()))
+    queue_compile(found);
+  return found;
+}
+
+void queue_all_compiles() {
+  Cache& all = cache();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  for (const auto& entry : all.traces)
+    for (const auto& trace : entry.second)
+      if (!trace->finished() && trace->queue == 0) queue_compile(trace);
 }
 
 uint64_t finished_compiles() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -64,13 +65,19 @@ class CompiledTrace {
   std::atomic<bool> finished_{false};
 
  public:
-  uint64_t queue = 0;  // compile_queue_generation() when it was queued; guarded by the cache's lock
+  // Guarded by the cache's lock:
+  uint64_t queue = 0;  // compile_queue_generation() when it was queued; 0 while that is put off
+  std::chrono::nanoseconds spent{0};  // see compiling_pays()
 };
 
-// The compiled trace with these words, whatever the promoted numbers, made and queued for compiling
-// if there is none yet.
+// The compiled trace with these words, whatever the promoted numbers, made if there is none yet; it
+// is queued for compiling once that pays. `spent`: how long its recording took.
 std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const Promotion& promotion,
-                                              const std::vector<bool>& live);
+                                              const std::vector<bool>& live,
+                                              std::chrono::nanoseconds spent);
+
+// Queues the traces whose compiles are put off.
+void queue_all_compiles();
 
 // Counts compiles that have ended: where it has not moved, no trace has become ready.
 uint64_t finished_compiles();

@@ -1,5 +1,6 @@
 #include "runtime/pass_times.h"
 
+#include <atomic>
 #include <ctime>
 #include <mutex>
 
@@ -9,6 +10,7 @@ namespace {
 struct Times {
   std::mutex mutex;
   std::map<std::string, int64_t> by_pass;  // guarded by it
+  std::atomic<int64_t> total{0};           // never reset
 };
 
 Times& times() {
@@ -33,6 +35,7 @@ PassTimer::~PassTimer() {
 void add_pass_time(const char* pass, int64_t nanoseconds) {
   const std::lock_guard<std::mutex> lock(times().mutex);
   times().by_pass[pass] += nanoseconds;
+  times().total.fetch_add(nanoseconds, std::memory_order_relaxed);
 }
 
 std::map<std::string, int64_t> pass_times() {
@@ -43,6 +46,10 @@ std::map<std::string, int64_t> pass_times() {
 void reset_pass_times() {
   const std::lock_guard<std::mutex> lock(times().mutex);
   times().by_pass.clear();
+}
+
+int64_t total_pass_time() {
+  return times().total.load(std::memory_order_relaxed);
 }
 
 }  // namespace torch_lazy

@@ -28,4 +28,7 @@ void add_pass_time(const char* pass, int64_t nanoseconds);
 std::map<std::string, int64_t> pass_times();
 void reset_pass_times();
 
+// Nanoseconds of all passes since the process began. Any thread.
+int64_t total_pass_time();
+
 }  // namespace torch_lazy

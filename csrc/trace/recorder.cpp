@@ -212,6 +212,7 @@ void Recorder::start_window(bool backward) {
     forget_seen();
   }
   admit_ready_traces();
+  started_ = std::chrono::steady_clock::now();
   mode_ = Mode::kEager;
   if (config().defer == Defer::kNever) return;
   const auto known = known_.find({state_, backward});
@@ -337,7 +338,8 @@ bool Recorder::learn(bool automatic) {
   if (history.recordings() < 2) return false;
   if (config().defer == Defer::kNever) return true;
   const TraceKey key{state_, backward_};
-  auto trace = compiled_trace(tape_, history.promotion(words), live());
+  auto trace = compiled_trace(tape_, history.promotion(words), live(),
+                              std::chrono::steady_clock::now() - started_);
   if (!awaited_traces_.insert(trace.get()).second) return true;
   if (trace->finished())
     finished_seen_ = 0;  // by another thread: admitted when the next window starts

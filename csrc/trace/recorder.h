@@ -13,6 +13,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -174,9 +175,10 @@ class Recorder {
   uint64_t serial_;
   bool backward_ = false;
   LocationId location_ = kNoLocation;
-  bool locates_ = true;                 // source locations are looked up for this window
-  std::unordered_set<uint64_t> begun_;  // hashes of the first operations of windows
-  bool diverged_ = false;               // began deferring, then left the known traces
+  bool locates_ = true;                            // source locations are looked up for this window
+  std::unordered_set<uint64_t> begun_;             // hashes of the first operations of windows
+  std::chrono::steady_clock::time_point started_;  // when the window was opened
+  bool diverged_ = false;                          // began deferring, then left the known traces
   StateWord state_;
   uint32_t state_version_ = 0;  // of `state_`, see StateWord::current_version
   Tape tape_;

@@ -21,7 +21,8 @@ def mark_step(device: str = "", wait: bool = False) -> None:
 
 
 def wait_for_compiles(timeout: float | None = None) -> bool:
-    """Blocks until the background compiles have ended, at most ``timeout`` seconds.
+    """Blocks until the background compiles have ended, at most ``timeout`` seconds. Those that were
+    put off because they did not pay yet are made, too.
 
     For tests and benchmarks: a script never needs it. Returns whether all have ended.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from behaviour import hot, same, synchronize, torch_lazy, wait_for_compiles
+from behaviour import hot, run_script, same, synchronize, torch_lazy, wait_for_compiles
 
 pytestmark = pytest.mark.recording
 
@@ -293,6 +293,49 @@ def test_a_window_with_tensors_of_the_cpu_among_its_arguments_is_compiled(x):
 
     same(y.cpu(), (x.cpu() * factor)[rows] + 1)
     assert "window not compiled" not in torch_lazy.metrics()["fallbacks"]
+
+
+def test_on_one_core_a_window_is_compiled_when_it_has_taken_time():
+    done = run_script("""
+import os, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import torch, torch_lazy
+x = torch.ones(4, device="lazy")
+torch_lazy.synchronize()
+
+def step():
+    y = x
+    for _ in range(200):
+        y = y * 1.01
+    torch_lazy.synchronize()
+
+step(), step()
+time.sleep(0.3)
+print("seen twice:", torch_lazy.compile_count())
+deadline = time.monotonic() + 60
+while not torch_lazy.compile_count() and time.monotonic() < deadline:
+    step()
+print("seen often:", torch_lazy.compile_count())
+""")
+
+    assert done.stdout.splitlines() == ["seen twice: 0", "seen often: 1"], done.stderr
+
+
+def test_waiting_for_compiles_does_not_wait_until_they_pay():
+    done = run_script("""
+import os
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import torch, torch_lazy
+x = torch.ones(4, device="lazy")
+torch_lazy.synchronize()
+for _ in range(2):
+    (x * 2 + 1).exp()
+    torch_lazy.synchronize()
+torch_lazy.wait_for_compiles()
+print(torch_lazy.compile_count())
+""")
+
+    assert done.stdout.split() == ["1"], done.stderr
 
 
 def test_config_refuses_an_unknown_value():

@@ -1,0 +1,23 @@
+// When a warm trace is worth compiling.
+//
+// With a core to spare at once: the compile costs the script nothing. On one core the script pays
+// for every compile, and a trace that is seen twice need not be seen again: there it is put off
+// until the script has spent a good part of what the compile will cost on running the trace without
+// it. What is wasted on traces that never come back is then bounded by the time they took.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+namespace torch_lazy {
+
+// The calling thread may run on one core only.
+bool has_one_core();
+
+// `spent`: how long the script has been in recordings of the trace since it became warm.
+bool compiling_pays(size_t operations, std::chrono::nanoseconds spent, bool one_core);
+
+// What compiles have cost so far is how the next one's cost is told.
+void count_compiled(size_t operations);
+
+}  // namespace torch_lazy
