@@ -226,6 +226,15 @@ Value* GraphBuilder::call(const char* name, const char* overload, c10::ArrayRef<
   return insert(node)->output();
 }
 
+Value* GraphBuilder::call_like(const Node* node, c10::ArrayRef<Value*> inputs,
+                               const TensorInfo& type) {
+  Node* const made = graph_.create(node->kind(), inputs, 1);
+  made->output()->setType(type.type());
+  if (node->hasAttribute(kOverloadAttribute))
+    made->s_(kOverloadAttribute, node->s(kOverloadAttribute));
+  return insert(made)->output();
+}
+
 Value* GraphBuilder::list(c10::ArrayRef<Value*> tensors) {
   return insert(graph_.createList(c10::TensorType::get(), tensors))->output();
 }

@@ -86,6 +86,8 @@ class GraphBuilder {
   // `overload` names the operator exactly; the node has one output of the given type.
   Value* call(const char* name, const char* overload, c10::ArrayRef<Value*> inputs,
               const TensorInfo& type);
+  // The operator of another node with one output.
+  Value* call_like(const Node* node, c10::ArrayRef<Value*> inputs, const TensorInfo& type);
   Value* list(c10::ArrayRef<Value*> tensors);
 
   // A pointwise operator: sizes broadcast over `operands`, which come before `others`.

@@ -144,6 +144,40 @@ Layout dense_layout(const Layout& like) {
   return layout;
 }
 
+std::optional<Layout> moved(const Layout& memory, const Layout& view, const Layout& target) {
+  std::vector<size_t> order;  // dimensions of the view, the longest stride first
+  for (size_t d = 0; d < view.sizes.size(); ++d)
+    if (view.sizes[d] != 1 && view.strides[d] != 0) order.push_back(d);
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return view.strides[a] > view.strides[b]; });
+  // How far a distance in memory is in the target: in steps along the view's dimensions.
+  std::vector<int64_t> last(view.sizes.size(), 0);  // the largest index that is reached
+  const auto distance_in_target = [&](int64_t distance, int64_t times) -> std::optional<int64_t> {
+    int64_t result = 0;
+    for (const size_t d : order) {
+      const int64_t steps = distance / view.strides[d];
+      distance %= view.strides[d];
+      last[d] += steps * times;
+      result += steps * target.strides[d];
+    }
+    return distance == 0 ? std::optional(result) : std::nullopt;
+  };
+  Layout result = memory;
+  const auto start = distance_in_target(memory.offset - view.offset, 1);
+  if (memory.offset < view.offset || !start) return std::nullopt;
+  result.offset = target.offset + *start;
+  for (size_t d = 0; d < memory.sizes.size(); ++d) {
+    if (memory.sizes[d] == 1) continue;
+    const auto stride = distance_in_target(memory.strides[d], memory.sizes[d] - 1);
+    if (!stride) return std::nullopt;
+    result.strides[d] = *stride;
+  }
+  // Where an index would carry into the next dimension, distances are no sums of steps.
+  for (const size_t d : order)
+    if (last[d] >= view.sizes[d]) return std::nullopt;
+  return result;
+}
+
 bool has_distinct_elements(const Layout& layout) {
   if (layout.numel() == 0) return true;
   for (size_t i = 0; i < layout.sizes.size(); ++i)

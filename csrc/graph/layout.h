@@ -5,6 +5,7 @@
 #include <c10/util/SmallVector.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace torch_lazy {
 
@@ -27,6 +28,10 @@ bool is_dense(c10::IntArrayRef sizes, c10::IntArrayRef strides);
 Layout contiguous_layout(c10::IntArrayRef sizes);
 // A dense layout of the same sizes whose dimensions follow in the same order, from 0.
 Layout dense_layout(const Layout& like);
+
+// Where the elements of `memory` come to lie when those of `view`, which reaches all of them, go to
+// `target`, a layout of the view's sizes. None where that is no layout.
+std::optional<Layout> moved(const Layout& memory, const Layout& view, const Layout& target);
 
 // The next three are proofs: false means that none was found.
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "graph/simplify_cats.h"
 #include "graph/simplify_partial_writes.h"
 #include "ir/node_operator.h"
 
@@ -288,11 +289,13 @@ Value* simpler_value(GraphBuilder& builder, Node* node, c10::IntArrayRef input_o
     if (sizes == info_of(node->output()).sizes)
       node->replaceInput(i, builder.number(*uniform_number(operand), info.dtype));
   }
-  if (is_cast(node)) return shorter_cast(builder, node);
+  if (is_cast(node))
+    if (Value* shorter = shorter_cast(builder, node)) return shorter;
   if (operands == 2)
     if (Value* same = neutral(node); same && has_sizes_of(same, node->output())) return same;
   if (Value* same = repeated(node); same && has_sizes_of(same, node->output())) return same;
-  return product_for_quotient(builder, node);
+  if (Value* product = product_for_quotient(builder, node)) return product;
+  return cat_of_results(builder, node, operands);
 }
 
 }  // namespace torch_lazy

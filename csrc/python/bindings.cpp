@@ -120,6 +120,7 @@ void bind_config(py::module_& module) {
   TORCH_LAZY_SETTING(verify);
   TORCH_LAZY_SETTING(check_effects);
   TORCH_LAZY_SETTING(warn_fallbacks);
+  TORCH_LAZY_SETTING(perf_map);
   TORCH_LAZY_SETTING(debug);
   TORCH_LAZY_SETTING(window_operations);
   TORCH_LAZY_SETTING(window_bytes);

@@ -46,6 +46,7 @@ void read_environment(Config& config) {
   read_integer("TORCH_LAZY_VERIFY", 0, 1, config.verify);
   read_integer("TORCH_LAZY_CHECK_EFFECTS", 0, 1, config.check_effects);
   read_integer("TORCH_LAZY_WARN_FALLBACKS", 0, 1, config.warn_fallbacks);
+  read_integer("TORCH_LAZY_PERF_MAP", 0, 1, config.perf_map);
   read_integer("TORCH_LAZY_DEBUG", 0, 5, config.debug);
   read_integer("TORCH_LAZY_WINDOW_OPERATIONS", 1, int64_t(1) << 31, config.window_operations);
   read_integer("TORCH_LAZY_WINDOW_BYTES", 1, INT64_MAX, config.window_bytes);

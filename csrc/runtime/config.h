@@ -22,7 +22,8 @@ struct Config {
   std::atomic<bool> verify{false};         // run every window both ways and compare
   std::atomic<bool> check_effects{false};  // compare storages before and after each operator
   std::atomic<bool> warn_fallbacks{true};
-  std::atomic<int> debug{0};  // 1 windows, 2 graphs, 3 passes, 4 kernels, 5 operations
+  std::atomic<bool> perf_map{false};  // kernels are named in /tmp/perf-<pid>.map
+  std::atomic<int> debug{0};          // 1 windows, 2 graphs, 3 passes, 4 kernels, 5 operations
   std::atomic<int64_t> window_operations{16384};
   // Bytes that the open window keeps alive longer than eager would.
   std::atomic<int64_t> window_bytes{int64_t(1) << 30};

@@ -116,6 +116,7 @@ class Placer {
   }
 
   void place_in(ValueId id, ValueId root, const Layout& layout) {
+    placed_in_[root].push_back(id);
     result_.roots[size_t(id)] = root;
     result_.layouts[size_t(id)] = layout;
   }
@@ -222,6 +223,10 @@ class Placer {
       Layout layout{part.sizes, value(whole).strides, begin * value(whole).strides[dim]};
       begin += part.sizes[dim];
       const bool once = std::count(cat.inputs.begin(), cat.inputs.end(), piece) == 1;
+      if (once && graph_.base_of(piece) != piece && place_viewed(piece, whole, layout)) {
+        result_.placed_cats.insert(id);
+        continue;
+      }
       if (!once || !in_kernel_[size_t(piece)] || !can_move(piece) || written_.count(piece))
         continue;
       place_in(piece, whole, layout);
@@ -229,11 +234,42 @@ class Placer {
     }
   }
 
+  // A piece that is all of a value, seen through a view that nobody else reads.
+  bool place_viewed(ValueId piece, ValueId whole, const Layout& target) {
+    const ValueId made = graph_.base_of(piece);
+    const CoreValue& base = value(made);
+    if (base.producer == kNoId || base.users.size() != 1 || value(piece).users.size() != 1)
+      return false;
+    if (result_.roots[size_t(made)] != made || written_.count(made)) return false;
+    if (value(piece).numel() != base.numel() || value(piece).dtype != base.dtype) return false;
+    if (!in_kernel_[size_t(made)] && !is_joined_by_kernels(made)) return false;
+    std::vector<ValueId> movers = placed_in_[made];
+    movers.push_back(made);
+    std::vector<Layout> layouts;
+    for (const ValueId mover : movers) {
+      const auto layout =
+          moved(result_.layouts[size_t(mover)], node(value(piece).producer).layout, target);
+      if (!layout) return false;
+      layouts.push_back(*layout);
+    }
+    for (size_t i = 0; i < movers.size(); ++i) place_in(movers[i], whole, layouts[i]);
+    return true;
+  }
+
+  // A cat of which kernels write every piece where it belongs.
+  bool is_joined_by_kernels(ValueId made) const {
+    const CoreNode& maker = node(value(made).producer);
+    return maker.kind == CoreKind::kCat &&
+           std::all_of(maker.inputs.begin(), maker.inputs.end(),
+                       [&](ValueId piece) { return result_.root(graph_.base_of(piece)) == made; });
+  }
+
   const CoreGraph& graph_;
   const std::vector<GraphInput>& inputs_;
   const std::vector<FusedItem>& items_;
-  std::vector<int32_t> position_;                    // by node: the item that runs it
-  std::vector<bool> in_kernel_;                      // by value: stored by a kernel
+  std::unordered_map<ValueId, std::vector<ValueId>> placed_in_;  // by root
+  std::vector<int32_t> position_;                                // by node: the item that runs it
+  std::vector<bool> in_kernel_;                                  // by value: stored by a kernel
   std::unordered_map<uint32_t, int64_t> last_read_;  // by storage: the last item that reads it
   int64_t last_failing_ = -1;
   std::unordered_set<ValueId> written_;  // temporaries that partial writes go to in place

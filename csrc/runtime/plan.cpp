@@ -372,12 +372,12 @@ class Planner {
       layout.sizes = value(piece).sizes;
       layout.offset = begin * layout.strides[dim];
       begin += layout.sizes[dim];
-      if (placements_.root(piece) == whole) continue;
+      if (placements_.root(graph_.base_of(piece)) == placements_.root(whole)) continue;
       const uint32_t source = tensor_slot(piece);
       add(CopyStep{source, region_slot(uint32_t(whole), layout, cat.origin)}, cat.origin);
       ++plan_.copies;
     }
-    ready_[size_t(whole)] = true;
+    if (placements_.root(whole) == whole) ready_[size_t(whole)] = true;
   }
 
   bool is_input(ValueId id) const { return value(id).producer == kNoId; }

@@ -21,6 +21,7 @@ class _Config:
     verify              ``TORCH_LAZY_VERIFY``        run every window both ways and compare
     check_effects       ``TORCH_LAZY_CHECK_EFFECTS``  check what operators read and write
     warn_fallbacks      ``TORCH_LAZY_WARN_FALLBACKS``  warn once about operators that cost speed
+    perf_map            ``TORCH_LAZY_PERF_MAP``      name kernels in /tmp/perf-<pid>.map
     debug               ``TORCH_LAZY_DEBUG``         1 windows, 2 graphs, 3 passes, 4 kernels,
                                                      5 every operation
     window_operations   ``TORCH_LAZY_WINDOW_OPERATIONS``  most operations in a window
@@ -38,6 +39,7 @@ class _Config:
         "verify",
         "check_effects",
         "warn_fallbacks",
+        "perf_map",
         "debug",
         "window_operations",
         "window_bytes",

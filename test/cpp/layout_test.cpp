@@ -82,6 +82,30 @@ TEST(Layout, ContainsViewsOfWhatHasGaps) {
   EXPECT_TRUE(contains({{4, 8}, {8, 1}, 0}, {{32}, {1}, 0}));
 }
 
+TEST(Layout, MovesMemoryWithAViewOfIt) {
+  const Layout heads{{4, 8, 16}, {16, 64, 1}, 0}, rows{{8, 64}, {64, 1}, 0};
+
+  const auto in_wider_rows = moved(heads, rows, {{8, 64}, {192, 1}, 128});
+
+  ASSERT_TRUE(in_wider_rows);
+  EXPECT_EQ(*in_wider_rows, (Layout{{4, 8, 16}, {16, 192, 1}, 128}));
+}
+
+TEST(Layout, MovesAPartOfWhatAViewReaches) {
+  const Layout second_half{{4, 8, 8}, {16, 64, 1}, 8}, rows{{8, 64}, {64, 1}, 0};
+
+  const auto in_wider_rows = moved(second_half, rows, {{8, 64}, {192, 1}, 128});
+
+  ASSERT_TRUE(in_wider_rows);
+  EXPECT_EQ(*in_wider_rows, (Layout{{4, 8, 8}, {16, 192, 1}, 136}));
+}
+
+TEST(Layout, DoesNotMoveWhatRunsAcrossTheRowsOfAView) {
+  const Layout whole{{32}, {1}, 0}, rows{{4, 8}, {8, 1}, 0};
+
+  EXPECT_FALSE(moved(whole, rows, {{4, 8}, {16, 1}, 0}));
+}
+
 TEST(Layout, DenseLayoutsKeepTheOrderOfDimensions) {
   EXPECT_EQ(dense_layout({{2, 3}, {1, 4}, 7}), (Layout{{2, 3}, {1, 2}, 0}));
   EXPECT_EQ(dense_layout({{2, 3}, {8, 2}, 7}), (Layout{{2, 3}, {3, 1}, 0}));

@@ -76,6 +76,30 @@ copy %1 to %4  # frees %4
 )");
 }
 
+TEST(Plan, PiecesSeenThroughAViewAreWrittenInPlace) {
+  EXPECT_EQ(planned(R"(graph(%a : Float(2, 3, 1, strides=[3, 1, 1], device=cpu),
+      %b : Float(2, 6, strides=[6, 1], device=cpu)):
+  %dim : int = prim::Constant[value=1]()
+  %zero : int = prim::Constant[value=0]()
+  %sizes : int[] = prim::Constant[value=[2, 6]]()
+  %strides : int[] = prim::Constant[value=[6, 1]]()
+  %last : int = prim::Constant[value=2]()
+  %x : Float(2, 3, 1, strides=[3, 1, 1], device=cpu) = aten::exp(%a)
+  %y : Float(2, 3, 1, strides=[3, 1, 1], device=cpu) = aten::sin(%a)
+  %pair : Tensor[] = prim::ListConstruct(%x, %y)
+  %xy : Float(2, 3, 2, strides=[6, 2, 1], device=cpu) = aten::cat(%pair, %last)
+  %rows : Float(2, 6, strides=[6, 1], device=cpu) = aten::as_strided(%xy, %sizes, %strides, %zero)
+  %pieces : Tensor[] = prim::ListConstruct(%b, %rows)
+  %c : Float(2, 12, strides=[12, 1], device=cpu) = aten::cat(%pieces, %dim)
+  return (%c))"),
+            R"(%6 = empty Float [2, 12] strides [12, 1]
+kernel kernel_exp_sin(%0, out %6, out %6) 2 units
+%7 = view %6 [2, 6] strides [12, 1]
+copy %1 to %7  # frees %7
+1 kernels, 0 library calls, 1 copies, arena of 0 bytes
+)");
+}
+
 // y = exp(a), with exp(b) in the middle
 const std::string kPartialWrite = R"(graph(%a : Float(4, strides=[1], device=cpu),
       %b : Float(2, strides=[1], device=cpu)):

@@ -351,10 +351,61 @@ TEST(Simplify, MakesACatWhereItIsFirstRead) {
   %z : M = aten::mul(%x, %y)
   %w : M = aten::tanh(%z)
   %r : Float(4, 3, strides=[3, 1], device=cpu) = aten::abs(%c)
-  return (%w, %r))");
+  return (%w, %r, %c))");
 
   EXPECT_EQ(graph.operators(), (Names{"exp", "neg", "mul", "tanh", "cat", "abs"}));
   graph.expect_same_results();
+}
+
+// The columns of %a after those of %b.
+constexpr const char* kColumns = R"(
+  %dim : int = prim::Constant[value=1]()
+  %parts : Tensor[] = prim::ListConstruct(%b, %a)
+  %c : Float(2, 6, strides=[6, 1], device=cpu) = aten::cat(%parts, %dim)
+)";
+
+TEST(Simplify, PointwiseOperatorsGoToThePartsOfACat) {
+  const Simplified graph(std::string(kColumns) + R"(
+  %r : Float(2, 6, strides=[6, 1], device=cpu) = aten::abs(%c)
+  %s : Float(2, 6, strides=[6, 1], device=cpu) = aten::mul(%r, %x2)
+  return (%s))");
+
+  EXPECT_EQ(graph.operators(), (Names{"abs", "abs", "mul", "mul", "cat"}));
+  graph.expect_same_results();
+}
+
+TEST(Simplify, OtherOperandsAreReadPartByPart) {
+  const Simplified graph(std::string(kColumns) + R"(
+  %sizes : int[] = prim::Constant[value=[2, 6]]()
+  %strides : int[] = prim::Constant[value=[1, 0]]()
+  %zero : int = prim::Constant[value=0]()
+  %other : Float(2, 6, strides=[1, 0], device=cpu) = aten::as_strided(%a, %sizes, %strides, %zero)
+  %doubled : Float(2, 6, strides=[6, 1], device=cpu) = aten::mul(%other, %x2)
+  %r : Float(2, 6, strides=[6, 1], device=cpu) = aten::sub(%doubled, %c, %one)
+  return (%r))");
+
+  EXPECT_EQ(graph.operators(),
+            (Names{"as_strided", "mul", "as_strided", "sub", "as_strided", "sub", "cat"}));
+  graph.expect_same_results();
+}
+
+TEST(Simplify, ACatStaysWhereAnotherOperandWouldHaveToBeStored) {
+  const Simplified graph(std::string(kColumns) + R"(
+  %parts2 : Tensor[] = prim::ListConstruct(%a, %b)
+  %d : Float(2, 6, strides=[6, 1], device=cpu) = aten::cat(%parts2, %dim)
+  %e : Float(2, 6, strides=[6, 1], device=cpu) = aten::exp(%d)
+  %r : Float(2, 6, strides=[6, 1], device=cpu) = aten::mul(%c, %e)
+  return (%r, %e, %d))");
+
+  EXPECT_EQ(graph.operators(), (Names{"cat", "exp", "cat", "mul"}));
+}
+
+TEST(Simplify, ACatThatOthersReadStaysWhole) {
+  const Simplified graph(std::string(kColumns) + R"(
+  %r : Float(2, 6, strides=[6, 1], device=cpu) = aten::abs(%c)
+  return (%r, %c))");
+
+  EXPECT_EQ(graph.operators(), (Names{"cat", "abs"}));
 }
 
 }  // namespace

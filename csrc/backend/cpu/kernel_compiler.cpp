@@ -13,6 +13,7 @@
 
 #include "backend/cpu/compiler_library.h"
 #include "backend/cpu/kernel_cache.h"
+#include "backend/cpu/perf_map.h"
 #include "runtime/pass_times.h"
 
 namespace torch_lazy {
@@ -149,6 +150,7 @@ std::shared_ptr<const CompiledKernel> load_kernel(const std::string& object,
     throw std::runtime_error(
         fmt::format("the kernel {} cannot be loaded: {}", name, take_text(library, error)));
   }
+  add_to_perf_map(address, object.size(), name);
   return std::make_shared<const CompiledKernel>(
       reinterpret_cast<KernelFunction>(address), object,
       std::shared_ptr<void>(code, [shared](void* loaded) {
