@@ -2,18 +2,20 @@
 
     python benchmarks/passes.py --operations 2000,20000
 
-The model is a sequence of LSTM cells, transformer blocks, gated blocks and convolutions that never
-repeats, so that no period cuts its windows; a step is forward, backward and Adam. Times are
-processor time of the compile thread, from ``torch.lazy.metrics()["compile_ns"]``; the best of
-several models of equal size, each of which is compiled once.
+The model is a sequence of LSTM cells, transformer blocks, gated blocks and plain ones in which no
+part follows itself, and Adam takes lists of tensors, so that no period cuts a window: a step is
+forward, backward and Adam at every size. Every window is compiled exactly once, which is checked.
+Times are processor time of the compile thread, from ``torch.lazy.metrics()["compile_ns"]``; those
+of the cheapest of several models, after one that is not counted, so that all find memory warm.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import sys
-import time
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +24,8 @@ from torch import Tensor, nn
 import torch_lazy
 
 WIDTH, ROWS = 32, 8
+SAMPLE_BLOCKS = 32
+MOST_STEPS = 6
 PASSES = (
     "graph",
     "functionalize",
@@ -81,62 +85,93 @@ class Mlp(nn.Module):
         return x + self.down(F.gelu(self.up(self.norm(x))))
 
 
-def model(blocks: int, seed: int) -> nn.Module:
-    kinds = random.Random(seed)
-    return nn.Sequential(
-        *(kinds.choice((Cell, Attention, Gated, Mlp))() for _ in range(blocks))
-    ).to("lazy")
+KINDS = (Cell, Attention, Gated, Mlp)
 
 
-def wait_for_compiles() -> None:
-    """Until none has ended for a second."""
-    before, quiet = -1, 0
-    while quiet < 10:
-        time.sleep(0.1)
-        now = sum(torch_lazy.metrics()["compile_ns"].values())
-        quiet = quiet + 1 if now == before else 0
-        before = now
+def square_free(length: int, random_numbers: random.Random) -> list[int]:
+    """Random kinds of blocks; no part of the sequence follows itself."""
+    word: list[int] = []
+    untried = [random_numbers.sample(range(len(KINDS)), len(KINDS))]
+    while len(word) < length:
+        if not untried[-1]:
+            untried.pop()
+            word.pop()
+            continue
+        longer = [*word, untried[-1].pop()]
+        halves = range(1, len(longer) // 2 + 1)
+        if not any(longer[-half:] == longer[-2 * half : -half] for half in halves):
+            word = longer
+            untried.append(random_numbers.sample(range(len(KINDS)), len(KINDS)))
+    return word
+
+
+class Training:
+    def __init__(self, blocks: int, seed: int) -> None:
+        order = square_free(blocks, random.Random(seed))
+        self.net = nn.Sequential(*(KINDS[kind]() for kind in order)).to("lazy")
+        self.optimizer = torch.optim.Adam(self.net.parameters(), foreach=True)
+        self.x = torch.randn(ROWS, WIDTH).to("lazy")
+
+    def step(self) -> dict[str, Any]:
+        """What the step added to the metrics."""
+        torch_lazy.reset_metrics()
+        self.optimizer.zero_grad()
+        self.net(self.x).square().mean().backward()
+        self.optimizer.step()
+        torch_lazy.synchronize()
+        torch_lazy.wait_for_compiles()
+        return torch_lazy.metrics()
 
 
 def measure(blocks: int, seed: int) -> tuple[int, dict[str, float]]:
     """Operations of a step, milliseconds of each pass over all its windows."""
-    net = model(blocks, seed)
-    optimizer = torch.optim.Adam(net.parameters())
-    x = torch.randn(ROWS, WIDTH).to("lazy")
+    training = Training(blocks, seed)
+    training.step()  # makes the optimizer's state
+    compiles, times = 0, dict.fromkeys(PASSES, 0.0)
+    for _ in range(MOST_STEPS):
+        metrics = training.step()
+        compiles += metrics["compiles"]
+        for name in PASSES:
+            times[name] += metrics["compile_ns"].get(name, 0) / 1e6
+        if set(metrics["windows"]) == {"hot"}:
+            break
+    else:
+        raise SystemExit(f"after {MOST_STEPS} steps windows are still {metrics['windows']}")
+    windows = metrics["windows"]["hot"]
+    if compiles != windows:
+        raise SystemExit(f"{compiles} compiles of the {windows} windows of a step: nothing to tell")
+    return metrics["recorded"], times
 
-    def step() -> None:
-        optimizer.zero_grad()
-        net(x).square().mean().backward()
-        optimizer.step()
-        torch_lazy.synchronize()
 
-    step()
-    torch_lazy.reset_metrics()
-    step()
-    operations = torch_lazy.metrics()["recorded"]
-    wait_for_compiles()
-    times = torch_lazy.metrics()["compile_ns"]
-    return operations, {name: times.get(name, 0) / 1e6 for name in PASSES}
+def blocks_for(operations: int) -> int:
+    """The number of blocks whose step has about so many operations."""
+    training = Training(SAMPLE_BLOCKS, 0)
+    training.step()
+    return max(1, round(operations * SAMPLE_BLOCKS / training.step()["recorded"]))
+
+
+def total(times: dict[str, float]) -> float:
+    return sum(times.values())
 
 
 def table(sizes: list[int], models: int) -> None:
     columns = []
     for size in sizes:
-        operations, _ = measure(8, 0)
-        blocks = max(1, round(size * 8 / operations))
-        runs = [measure(blocks, seed) for seed in range(1, models + 1)]
-        columns.append(
-            (runs[0][0], {name: min(times[name] for _, times in runs) for name in PASSES})
-        )
-    print(
-        "| pass | " + " | ".join(f"{operations} operations, ms" for operations, _ in columns),
-        end="",
-    )
-    print(" |")
+        blocks = blocks_for(size)
+        runs = [measure(blocks, seed) for seed in range(models + 1)][1:]
+        columns.append(min(runs, key=lambda run: total(run[1]) / run[0]))
+    print("| pass | " + " | ".join(f"{count} operations, ms" for count, _ in columns) + " |")
     print("|---|" + "---:|" * len(columns))
     for name in PASSES:
         print(f"| {name} | " + " | ".join(f"{times[name]:.1f}" for _, times in columns) + " |")
-    print("| all | " + " | ".join(f"{sum(times.values()):.1f}" for _, times in columns) + " |")
+    print("| all | " + " | ".join(f"{total(times):.1f}" for _, times in columns) + " |")
+    (fewest, first), *others = columns
+    for count, times in others:
+        n_log_n = count * math.log(count) / (fewest * math.log(fewest))
+        print(
+            f"\n{fewest} to {count} operations: {total(times) / total(first):.1f} x the time, "
+            f"where n log n is {n_log_n:.1f} x."
+        )
 
 
 def main() -> int:

@@ -91,17 +91,24 @@ const Elements& elements() {
   return table;
 }
 
+// Lists of numbers that are constants, each read once for all of its elements.
+using NumberLists = std::unordered_map<const Value*, c10::IValue>;
+
 // Element `index` of a list of tensors or numbers; what is no list is the same for all.
-Value* element_of(GraphBuilder& builder, Value* argument, size_t index) {
+Value* element_of(GraphBuilder& builder, Value* argument, size_t index, NumberLists& lists) {
   if (argument->type()->kind() != c10::TypeKind::ListType) return argument;
   const Node* node = argument->node();
   if (node->kind() == c10::prim::ListConstruct) return node->input(index);
-  const auto numbers = constant_value(argument);
-  TORCH_CHECK(numbers.has_value(), "a list of %", argument->debugName(), " is no constant");
-  return builder.scalar(numbers->toListRef()[index].toScalar());
+  auto known = lists.find(argument);
+  if (known == lists.end()) {
+    auto numbers = constant_value(argument);
+    TORCH_CHECK(numbers.has_value(), "a list of %", argument->debugName(), " is no constant");
+    known = lists.emplace(argument, *std::move(numbers)).first;
+  }
+  return builder.scalar(known->second.toListRef()[index].toScalar());
 }
 
-Value* argument_of(GraphBuilder& builder, Node* node, From from, size_t index) {
+Value* argument_of(GraphBuilder& builder, Node* node, From from, size_t index, NumberLists& lists) {
   switch (from) {
     case From::kOne:
       return builder.integer(1);
@@ -110,7 +117,7 @@ Value* argument_of(GraphBuilder& builder, Node* node, From from, size_t index) {
     case From::kFalse:
       return builder.boolean(false);
     default:
-      return element_of(builder, node->inputs().at(size_t(from)), index);
+      return element_of(builder, node->inputs().at(size_t(from)), index, lists);
   }
 }
 
@@ -126,14 +133,14 @@ bool decompose_foreach(GraphBuilder& builder, Node* unpack) {
   const Element& element = found->second;
 
   std::vector<Node*> made;
+  NumberLists lists;
   for (size_t i = 0; i < unpack->outputs().size(); ++i) {
     Value* const output = unpack->output(i);
     if (!output->hasUses()) continue;
-    // Where the operator stood, with its source line.
-    builder.insert_before(node);
+    builder.append_for(node);
     std::vector<Value*> arguments;
     for (const From from : element.arguments)
-      arguments.push_back(argument_of(builder, node, from, i));
+      arguments.push_back(argument_of(builder, node, from, i, lists));
     Value* const value = builder.call((std::string("aten::") + element.name).c_str(),
                                       element.overload, arguments, info_of(output));
     value->copyMetadata(output);
@@ -142,7 +149,8 @@ bool decompose_foreach(GraphBuilder& builder, Node* unpack) {
   }
   unpack->destroy();
   node->destroy();
-  for (Node* each : made) decompose_node(builder, each);
+  for (Node* each : made)
+    if (!decompose_node(builder, each)) each->moveBefore(builder.graph().return_node());
   return true;
 }
 

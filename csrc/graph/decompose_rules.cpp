@@ -16,7 +16,7 @@ c10::ScalarType compute_dtype(c10::ScalarType dtype) {
 }
 
 Decomposition::Decomposition(GraphBuilder& builder, Node* node) : builder_(builder), node_(node) {
-  builder.insert_before(node);
+  builder.append_for(node);
 }
 
 // ---- Arguments ----

@@ -100,7 +100,8 @@ const RuleTable& decomposition_rules();
 // Of an operator by its qualified name: those of ATen and of torch_lazy. Null where there is none.
 const Rule* find_rule(std::string_view operator_name);
 
-// Replaces the node by what its rule makes, and destroys it; false where it stays whole.
+// Replaces the node by what its rule makes, at the end of the graph, and destroys it; false where
+// it stays whole.
 bool decompose_node(GraphBuilder& builder, torch::jit::Node* node);
 // For operators on lists: the node that takes the list of results apart, and the operator with it.
 bool decompose_foreach(GraphBuilder& builder, torch::jit::Node* unpack);

@@ -60,6 +60,7 @@ class Functionalizer {
     std::vector<Place> roots;
     for (const Value* output : recorded_.outputs()) roots.push_back(analysis_.places.at(output));
     contents_.finish(roots);
+    builder_.order_constants();
     remove_unread();
     return graph_;
   }

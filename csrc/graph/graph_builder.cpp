@@ -121,20 +121,39 @@ bool is_wrapped_number(const Value* value) {
 GraphBuilder::GraphBuilder(Graph& graph, c10::IntArrayRef input_offsets)
     : graph_(graph), input_offsets_(input_offsets) {}
 
-void GraphBuilder::insert_before(Node* node) {
-  position_ = node;
+void GraphBuilder::make_for(Node* node, Node* next) {
+  source_ = node;
+  next_ = next;
   origin_.reset();
   if (node->hasAttribute(kOriginAttribute)) origin_ = node->i(kOriginAttribute);
   inserted_.clear();
 }
 
+void GraphBuilder::insert_before(Node* node) {
+  make_for(node, node);
+}
+
+void GraphBuilder::append_for(Node* node) {
+  make_for(node, graph_.return_node());
+}
+
+// Each goes in front of all nodes, where TorchScript need not number others anew, as it often must
+// between two nodes.
+void GraphBuilder::order_constants() {
+  for (size_t i = made_constants_.size(); i-- > 0;) {
+    Node* const first = *graph_.nodes().begin();
+    if (made_constants_[i] != first) made_constants_[i]->moveBefore(first);
+  }
+  made_constants_.clear();
+}
+
 Value* GraphBuilder::constant(const std::string& key, const c10::IValue& value) {
   Value*& known = constants_[key];
   if (known && known->uses().size() < kMostUsesOfConstant) return known;
-  torch::jit::WithInsertPoint at(last_constant_ ? last_constant_->next() : *graph_.nodes().begin());
+  torch::jit::WithInsertPoint at(*graph_.nodes().begin());
   known = graph_.insertConstant(value);
   known->node()->setSourceRange({});
-  last_constant_ = known->node();
+  made_constants_.push_back(known->node());
   return known;
 }
 
@@ -147,8 +166,8 @@ Value* GraphBuilder::undefined() {
   if (known && known->uses().size() < kMostUsesOfConstant) return known;
   Node* node = graph_.createAutogradZero();
   node->output()->setType(c10::TensorType::get());
-  last_constant_ ? node->insertAfter(last_constant_) : node->insertBefore(*graph_.nodes().begin());
-  last_constant_ = node;
+  node->insertBefore(*graph_.nodes().begin());
+  made_constants_.push_back(node);
   return known = node->output();
 }
 
@@ -199,10 +218,10 @@ Value* GraphBuilder::number(const at::Scalar& value, c10::ScalarType dtype) {
 // ---- Nodes ----
 
 Node* GraphBuilder::insert(Node* node) {
-  TORCH_INTERNAL_ASSERT(position_, "insert_before comes first");
-  node->setSourceRange(position_->sourceRange());
+  TORCH_INTERNAL_ASSERT(next_, "insert_before or append_for comes first");
+  node->setSourceRange(source_->sourceRange());
   if (origin_) node->i_(kOriginAttribute, *origin_);
-  node->insertBefore(position_);
+  node->insertBefore(next_);
   inserted_.push_back(node);
   return node;
 }
@@ -285,7 +304,7 @@ Value* GraphBuilder::full(const at::Scalar& value, const TensorInfo& type) {
 
 Value* GraphBuilder::iota(int64_t count) {
   Value* const no = none();
-  TensorInfo type{c10::kLong, info_of(position_->output(0)).device, {count}, {1}};
+  TensorInfo type{c10::kLong, info_of(source_->output(0)).device, {count}, {1}};
   return call("aten::arange", "start_step",
               {integer(0), integer(count), integer(1), integer(int64_t(c10::kLong)), no, no, no},
               type);

@@ -64,10 +64,17 @@ class GraphBuilder {
 
   torch::jit::Graph& graph() { return graph_; }
 
-  // New nodes go before `node` and carry its source line and origin.
+  // New nodes go before `node` and carry its source line and origin. For few at each place: after
+  // about twenty TorchScript numbers all nodes anew.
   void insert_before(Node* node);
-  // Nodes made since insert_before, constants not among them.
+  // New nodes go to the graph's end and carry the source line and origin of `node`.
+  void append_for(Node* node);
+  // Nodes made since then, constants not among them.
   const std::vector<Node*>& inserted() const { return inserted_; }
+
+  // Brings the constants, the last of which is first until then, into the order in which they were
+  // made. Once, when no more are made and none has been destroyed.
+  void order_constants();
 
   // ---- Constants ----
   Value* none();
@@ -119,6 +126,7 @@ class GraphBuilder {
     bool needs_overload;
   };
 
+  void make_for(Node* node, Node* next);
   Node* insert(Node* node);
   const Kind& kind_of(const char* name, const char* overload, Node* sample);
   Value* constant(const std::string& key, const c10::IValue& value);
@@ -127,8 +135,9 @@ class GraphBuilder {
   c10::IntArrayRef input_offsets_;
   std::unordered_map<std::string, Value*> constants_;
   std::unordered_map<std::string, Kind> kinds_;
-  Node* last_constant_ = nullptr;
-  Node* position_ = nullptr;
+  std::vector<Node*> made_constants_;
+  Node* source_ = nullptr;  // of lines and origins
+  Node* next_ = nullptr;    // new nodes go before it
   std::optional<int64_t> origin_;
   std::vector<Node*> inserted_;
 };

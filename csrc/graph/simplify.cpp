@@ -61,6 +61,7 @@ class Simplifier {
       ++next;
       visit(node);
     }
+    builder_.order_constants();
     remove_dead_code();
     sink_cats();
   }
