@@ -2,7 +2,6 @@
 
 #include <ATen/ops/clone.h>
 #include <torch/csrc/autograd/graph_task.h>
-#include <xxhash.h>
 
 #include <algorithm>
 
@@ -55,9 +54,10 @@ void Recorder::settle_unusual(const ValueBinding& binding, StorageState& storage
 void Recorder::begin(const OperatorInfo& op) {
   count(counters_.recorded);
   const bool backward = torch::autograd::get_current_graph_task_id() != -1;
-  // Before the lock: on a Python whose frames we cannot read ourselves this takes the GIL.
-  location_ = locates_ || config().debug >= kDebugOperations ? current_operation_location(backward)
-                                                             : kNoLocation;
+  // Mostly found by match(), if anybody may ask for it; where that takes the GIL it must be before
+  // the lock.
+  const bool locates_now = (locating_takes_gil() && beginnings_.familiar()) || config().debug > 0;
+  location_ = locates_now ? current_operation_location(backward) : kNoLocation;
   inputs_before_ = inputs_.size();
   const bool same_state = StateWord::current_version() == state_version_;
   if (mode_ == Mode::kEager && backward == backward_ && same_state && !error_) {
@@ -106,6 +106,7 @@ void Recorder::cpu_tensor(const at::Tensor& tensor) {
 bool Recorder::match() {
   if (mode_ == Mode::kDeferring) {
     if (cursor_.advance(tape_) || cursor_.find_again(tape_, false)) {
+      locate();
       count(counters_.deferred);
       return true;
     }
@@ -115,9 +116,18 @@ bool Recorder::match() {
   if (lock_.owns_lock()) lock_.unlock();
   // A window that begins as none has before is cold: nobody will ask where its operations came
   // from.
-  if (tape_.size() == 1) locates_ = begun_before();
+  if (beginnings_.follow(tape_))
+    locate();
+  else
+    pass_operation_location();
   count(counters_.run_at_once);
   return false;
+}
+
+void Recorder::locate() {
+  if (location_ != kNoLocation || locating_takes_gil()) return;
+  location_ = current_operation_location(backward_);
+  tape_.set_location(location_);
 }
 
 void Recorder::bind_storage(StorageState& storage, int64_t bytes, bool made, uint32_t root) {
@@ -297,7 +307,7 @@ void Recorder::close(Lock& lock, const std::string& cause, bool automatic) {
   held_bytes_ = 0;
   diverged_ = false;
   trusted_ = true;
-  locates_ = true;
+  beginnings_.start();
   serial_ = next_serial();
   mode_ = Mode::kIdle;
   inputs_before_ = 0;
@@ -350,15 +360,6 @@ bool Recorder::learn(bool automatic) {
 void Recorder::forget_seen() {
   seen_.clear();
   seen_numbers_ = 0;
-}
-
-bool Recorder::begun_before() {
-  constexpr size_t kMostBegun = 1 << 16;
-  if (begun_.size() >= kMostBegun) begun_.clear();
-  c10::SmallVector<uint64_t, 64> words(tape_.open_words().begin(), tape_.open_words().end());
-  for (const uint32_t word : promotable_words(*tape_.entry(tape_.size() - 1).op, words))
-    words[word] = 0;
-  return !begun_.insert(XXH3_64bits(words.data(), words.size() * sizeof(uint64_t))).second;
 }
 
 bool Recorder::limit_reached(std::string& cause) const {

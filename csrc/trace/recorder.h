@@ -12,6 +12,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/flat_hash_map.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -21,12 +22,12 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "runtime/metrics.h"
 #include "runtime/step.h"
+#include "trace/beginnings.h"
 #include "trace/known_traces.h"
 #include "trace/operator_info.h"
 #include "trace/period.h"
@@ -154,8 +155,8 @@ class Recorder {
   bool learn(bool automatic);
   void forget_seen();
   void admit_ready_traces();
-  // Whether an earlier window began with the operation that is open now.
-  bool begun_before();
+  // Finds where the open operation came from, unless begin() has.
+  void locate();
   bool limit_reached(std::string& cause) const;
   std::vector<bool> live() const;
   void release_bindings();
@@ -175,8 +176,7 @@ class Recorder {
   uint64_t serial_;
   bool backward_ = false;
   LocationId location_ = kNoLocation;
-  bool locates_ = true;                            // source locations are looked up for this window
-  std::unordered_set<uint64_t> begun_;             // hashes of the first operations of windows
+  Beginnings beginnings_;
   std::chrono::steady_clock::time_point started_;  // when the window was opened
   bool diverged_ = false;                          // began deferring, then left the known traces
   StateWord state_;
@@ -196,7 +196,7 @@ class Recorder {
   std::unordered_set<const CompiledTrace*> awaited_traces_;  // of `awaited_`
   uint64_t finished_seen_ = 0;  // finished_compiles() when `awaited_` was last looked through
   // By hash of the tape without the numbers that may be promoted.
-  std::unordered_map<Tape::Hash, NumberHistory, TapeHasher> seen_;
+  ska::flat_hash_map<Tape::Hash, NumberHistory, TapeHasher> seen_;
   size_t seen_numbers_ = 0;  // of all entries of `seen_`
   PeriodDetector period_;
 

@@ -329,6 +329,12 @@ uint32_t forward_tag(uint64_t sequence_number, uint64_t thread) {
   return static_cast<uint32_t>(mix(sequence_number * 0xD1B54A32D192ED03ull + thread) >> 32);
 }
 
+// Autograd's next sequence number when the thread's latest operation was seen.
+#if defined(__GLIBC__)
+[[gnu::tls_model("initial-exec")]]
+#endif
+constinit thread_local uint64_t next_sequence_number = 0;
+
 }  // namespace
 
 #if TORCH_LAZY_READS_FRAMES
@@ -380,6 +386,10 @@ LocationId current_location() {
 
 #endif
 
+bool locating_takes_gil() {
+  return !TORCH_LAZY_READS_FRAMES;
+}
+
 const SourceLocation& location(LocationId id) {
   Table& all = table();
   std::lock_guard<std::mutex> lock(all.mutex);
@@ -429,13 +439,16 @@ LocationId current_operation_location(bool in_backward) {
   // Autograd makes nodes only in grad mode, so a new sequence number says all. Only the first
   // operation after a node was made belongs to it: the next may have no node at all, and must not
   // claim this one. With create_graph, nodes made in backward inherit the forward line.
-  static thread_local uint64_t remembered = 0;
   const uint64_t next = at::sequence_number::peek();
-  if (next != remembered) {
-    remembered = next;
+  if (next != next_sequence_number) {
+    next_sequence_number = next;
     if (next > 0) remember_forward(next - 1, at::RecordFunction::currentThreadId(), id);
   }
   return id;
+}
+
+void pass_operation_location() {
+  next_sequence_number = at::sequence_number::peek();
 }
 
 }  // namespace torch_lazy

@@ -20,9 +20,13 @@ struct SourceLocation {
 
 // The innermost Python frame of this thread that is not library code (see set_library_prefixes);
 // the outermost frame if all are library code; kNoLocation on a thread without Python frames.
-// Neither takes nor needs the GIL. The calling thread must be inside a C call made by its own
-// innermost frame (every operator call is), so that nothing else can change its frame stack.
+// Neither takes nor needs the GIL, unless locating_takes_gil(). The calling thread must be inside a
+// C call made by its own innermost frame (every operator call is), so that nothing else can change
+// its frame stack.
 LocationId current_location();
+
+// On a Python whose frames cannot be read without it.
+bool locating_takes_gil();
 
 // The reference stays valid for the life of the process.
 const SourceLocation& location(LocationId id);
@@ -46,5 +50,9 @@ LocationId forward_location(uint64_t sequence_number, uint64_t forward_thread);
 // autograd has just made a node for this operation (it does so right before it calls the kernel
 // below itself), the location is also remembered for that node.
 LocationId current_operation_location(bool in_backward);
+
+// Instead, for an operation whose location nobody will ask for: the node that autograd may have
+// made for it is not taken for the next operation's.
+void pass_operation_location();
 
 }  // namespace torch_lazy
