@@ -79,9 +79,13 @@ void register_boxed_kernels() {
 
   torch::Library& aten = library("aten");
   register_copies(aten);
+  register_empty_operators(aten);
   register_storage_operators(aten);
   register_random_kernels(aten);
   register_hot_operators(aten);
+  register_pointwise_operators(aten);
+  register_index_operators(aten);
+  register_creation_operators(aten);
   register_view_operators(aten);
 
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();

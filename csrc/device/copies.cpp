@@ -3,22 +3,48 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_copy_from_and_resize_ops.h>
 #include <ATen/ops/_copy_from_ops.h>
+#include <ATen/ops/_local_scalar_dense_ops.h>
 #include <ATen/ops/_to_copy_ops.h>
 #include <ATen/ops/copy_ops.h>
+#include <ATen/ops/empty_strided_cpu_dispatch.h>
 
+#include "device/plain_copy.h"
 #include "device/register.h"
 #include "device/unboxed.h"
 
 namespace torch_lazy {
 namespace {
 
-const at::Tensor& synchronized_inner(const at::Tensor& tensor) {
+const at::Tensor& synchronized_inner(const at::Tensor& tensor, const std::string& cause) {
   LazyTensorImpl* impl = lazy_impl(tensor);
   if (!impl) return tensor;
   Recorder& recorder = Recorder::current();
   recorder.settle(impl->binding, impl->state());
-  recorder.sync("copy to cpu");
+  recorder.sync(cause);
   return impl->inner();
+}
+
+// The CPU's tensor, not one that carries its key and keeps its values elsewhere.
+bool is_plain_cpu(const at::Tensor& tensor) {
+  const c10::DispatchKeySet keys = tensor.key_set();
+  return keys.has(c10::DispatchKey::CPU) && !keys.has_any(c10::python_ks) &&
+         typeid(*tensor.unsafeGetTensorImpl()) == typeid(c10::TensorImpl);
+}
+
+// What _to_copy makes on the CPU of a tensor that can be copied plainly; undefined for any other.
+at::Tensor plain_cpu_copy(const at::Tensor& inner, std::optional<at::ScalarType> dtype,
+                          std::optional<at::Layout> layout, std::optional<bool> pin_memory,
+                          std::optional<at::MemoryFormat> memory_format) {
+  const bool same_strides =
+      memory_format.value_or(at::MemoryFormat::Preserve) == at::MemoryFormat::Preserve &&
+      inner.is_non_overlapping_and_dense();
+  if (dtype.value_or(inner.scalar_type()) != inner.scalar_type() || pin_memory.value_or(false) ||
+      layout.value_or(at::kStrided) != at::kStrided || !same_strides ||
+      !is_plain_copy(*inner.unsafeGetTensorImpl(), *inner.unsafeGetTensorImpl()))
+    return {};
+  at::Tensor copy = at::cpu::empty_strided(inner.sizes(), inner.strides(), inner.options());
+  copy_plainly(inner, copy.mutable_data_ptr());
+  return copy;
 }
 
 at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
@@ -32,11 +58,15 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
     // The window does not know the destination: it can be filled before the window runs.
     if (!recorder.touches(to->state())) {
       const StepThreadState state;
-      to->inner().copy_(source, non_blocking);
+      const at::Tensor& inner = to->inner();
+      if (is_plain_cpu(source) && is_plain_copy(*source.unsafeGetTensorImpl(), *to))
+        copy_plainly(source, inner.mutable_data_ptr());
+      else
+        inner.copy_(source, non_blocking);
       return self;
     }
   } else if (!to && from) {
-    const at::Tensor& inner = synchronized_inner(source);
+    const at::Tensor& inner = synchronized_inner(source, "copy to cpu");
     const StepThreadState state;
     self.copy_(inner, non_blocking);
     return self;
@@ -58,11 +88,21 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
   if (to_lazy || !lazy_impl(self))
     return Unboxed<at::_ops::_to_copy>::kernel(self, dtype, layout, device, pin_memory,
                                                non_blocking, memory_format);
-  const at::Tensor& inner = synchronized_inner(self);
+  const at::Tensor& inner = synchronized_inner(self, "copy to cpu");
   const StepThreadState state;
   const AllocateForLazy allocate(false);  // the result is no lazy tensor
+  if (device->is_cpu()) {
+    at::Tensor copy = plain_cpu_copy(inner, dtype, layout, pin_memory, memory_format);
+    if (copy.defined()) return copy;
+  }
   return at::_ops::_to_copy::redispatch(inner_keys(), inner, dtype, layout, device, pin_memory,
                                         non_blocking, memory_format);
+}
+
+at::Scalar local_scalar_dense(const at::Tensor& self) {
+  const at::Tensor& inner = synchronized_inner(self, "aten::_local_scalar_dense");
+  const StepThreadState state;
+  return at::_ops::_local_scalar_dense::redispatch(inner_keys(), inner);
 }
 
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& destination, bool non_blocking) {
@@ -83,6 +123,7 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& destin
 void register_copies(torch::Library& library) {
   library.impl("copy_", copy_);
   library.impl("_to_copy", to_copy);
+  library.impl("_local_scalar_dense", local_scalar_dense);
   library.impl("_copy_from", copy_from);
   library.impl("_copy_from_and_resize", copy_from_and_resize);
 }

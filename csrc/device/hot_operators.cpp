@@ -72,93 +72,29 @@
 namespace torch_lazy {
 
 void register_hot_operators(torch::Library& library) {
-  const auto add = [&]<class Operator>(Operator) {
-    const std::string overload = Operator::overload_name;
-    const std::string name = Operator::name + (overload.empty() ? "" : "." + overload);
-    library.impl(name.c_str(), &Unboxed<Operator>::kernel);
-  };
-  add(at::_ops::add_Tensor{});
-  add(at::_ops::add__Tensor{});
-  add(at::_ops::sub_Tensor{});
-  add(at::_ops::sub__Tensor{});
-  add(at::_ops::mul_Tensor{});
-  add(at::_ops::mul__Tensor{});
-  add(at::_ops::div_Tensor{});
-  add(at::_ops::div__Tensor{});
-  add(at::_ops::add_Scalar{});
-  add(at::_ops::sub_Scalar{});
-  add(at::_ops::mul_Scalar{});
-  add(at::_ops::div_Scalar{});
-  add(at::_ops::rsub_Scalar{});
-  add(at::_ops::neg{});
-  add(at::_ops::exp{});
-  add(at::_ops::log{});
-  add(at::_ops::sqrt{});
-  add(at::_ops::rsqrt{});
-  add(at::_ops::sqrt_{});
-  add(at::_ops::abs{});
-  add(at::_ops::tanh{});
-  add(at::_ops::tanh_{});
-  add(at::_ops::sigmoid{});
-  add(at::_ops::sigmoid_{});
-  add(at::_ops::relu{});
-  add(at::_ops::relu_{});
-  add(at::_ops::gelu{});
-  add(at::_ops::gelu_backward{});
-  add(at::_ops::silu{});
-  add(at::_ops::silu_backward{});
-  add(at::_ops::tanh_backward{});
-  add(at::_ops::sigmoid_backward{});
-  add(at::_ops::threshold_backward{});
-  add(at::_ops::pow_Tensor_Scalar{});
-  add(at::_ops::clamp{});
-  add(at::_ops::reciprocal{});
-  add(at::_ops::sum{});
-  add(at::_ops::sum_dim_IntList{});
-  add(at::_ops::mean{});
-  add(at::_ops::mean_dim{});
-  add(at::_ops::_softmax{});
-  add(at::_ops::_log_softmax{});
-  add(at::_ops::_softmax_backward_data{});
-  add(at::_ops::_log_softmax_backward_data{});
-  add(at::_ops::mm{});
-  add(at::_ops::addmm{});
-  add(at::_ops::bmm{});
-  add(at::_ops::native_layer_norm{});
-  add(at::_ops::native_layer_norm_backward{});
-  add(at::_ops::embedding{});
-  add(at::_ops::embedding_dense_backward{});
-  add(at::_ops::nll_loss_forward{});
-  add(at::_ops::nll_loss_backward{});
-  add(at::_ops::slice_backward{});
-  add(at::_ops::select_backward{});
-  add(at::_ops::cat{});
-  add(at::_ops::zero_{});
-  add(at::_ops::fill__Scalar{});
-  add(at::_ops::lerp__Scalar{});
-  add(at::_ops::addcmul_{});
-  add(at::_ops::addcdiv_{});
-  add(at::_ops::where_self{});
-  add(at::_ops::eq_Tensor{});
-  add(at::_ops::eq_Scalar{});
-  add(at::_ops::clone{});
-  add(at::_ops::zeros_like{});
-  add(at::_ops::ones_like{});
-  add(at::_ops::masked_fill_Scalar{});
-  add(at::_ops::convolution{});
-  add(at::_ops::convolution_backward{});
-  add(at::_ops::native_batch_norm{});
-  add(at::_ops::native_batch_norm_backward{});
-  add(at::_ops::max_pool2d_with_indices{});
-  add(at::_ops::argmax{});
-  add(at::_ops::addcdiv{});
-  add(at::_ops::addcmul{});
-  add(at::_ops::lerp_Scalar{});
-  add(at::_ops::bitwise_and_Tensor{});
-  add(at::_ops::gt_Scalar{});
-  add(at::_ops::lt_Scalar{});
-  add(at::_ops::le_Scalar{});
-  add(at::_ops::ge_Scalar{});
+  register_unboxed<
+      at::_ops::add_Tensor, at::_ops::add__Tensor, at::_ops::sub_Tensor, at::_ops::sub__Tensor,
+      at::_ops::mul_Tensor, at::_ops::mul__Tensor, at::_ops::div_Tensor, at::_ops::div__Tensor,
+      at::_ops::add_Scalar, at::_ops::sub_Scalar, at::_ops::mul_Scalar, at::_ops::div_Scalar,
+      at::_ops::rsub_Scalar, at::_ops::neg, at::_ops::exp, at::_ops::log, at::_ops::sqrt,
+      at::_ops::rsqrt, at::_ops::sqrt_, at::_ops::abs, at::_ops::tanh, at::_ops::tanh_,
+      at::_ops::sigmoid, at::_ops::sigmoid_, at::_ops::relu, at::_ops::relu_, at::_ops::gelu,
+      at::_ops::gelu_backward, at::_ops::silu, at::_ops::silu_backward, at::_ops::tanh_backward,
+      at::_ops::sigmoid_backward, at::_ops::threshold_backward, at::_ops::pow_Tensor_Scalar,
+      at::_ops::clamp, at::_ops::reciprocal, at::_ops::sum, at::_ops::sum_dim_IntList,
+      at::_ops::mean, at::_ops::mean_dim, at::_ops::_softmax, at::_ops::_log_softmax,
+      at::_ops::_softmax_backward_data, at::_ops::_log_softmax_backward_data, at::_ops::mm,
+      at::_ops::addmm, at::_ops::bmm, at::_ops::native_layer_norm,
+      at::_ops::native_layer_norm_backward, at::_ops::embedding, at::_ops::embedding_dense_backward,
+      at::_ops::nll_loss_forward, at::_ops::nll_loss_backward, at::_ops::slice_backward,
+      at::_ops::select_backward, at::_ops::cat, at::_ops::zero_, at::_ops::fill__Scalar,
+      at::_ops::lerp__Scalar, at::_ops::addcmul_, at::_ops::addcdiv_, at::_ops::where_self,
+      at::_ops::eq_Tensor, at::_ops::eq_Scalar, at::_ops::clone, at::_ops::zeros_like,
+      at::_ops::ones_like, at::_ops::masked_fill_Scalar, at::_ops::convolution,
+      at::_ops::convolution_backward, at::_ops::native_batch_norm,
+      at::_ops::native_batch_norm_backward, at::_ops::max_pool2d_with_indices, at::_ops::argmax,
+      at::_ops::addcdiv, at::_ops::addcmul, at::_ops::lerp_Scalar, at::_ops::bitwise_and_Tensor,
+      at::_ops::gt_Scalar, at::_ops::lt_Scalar, at::_ops::le_Scalar, at::_ops::ge_Scalar>(library);
 }
 
 }  // namespace torch_lazy

@@ -11,8 +11,12 @@ void register_boxed_kernels();
 
 // Operators by kind; each fills in kernels for dispatch key Lazy of namespace aten.
 void register_hot_operators(torch::Library& library);
+void register_pointwise_operators(torch::Library& library);
+void register_index_operators(torch::Library& library);
+void register_creation_operators(torch::Library& library);
 void register_view_operators(torch::Library& library);
 void register_copies(torch::Library& library);
+void register_empty_operators(torch::Library& library);
 void register_storage_operators(torch::Library& library);
 void register_random_kernels(torch::Library& library);
 // Composite operators that decompose by device: they must choose what eager chooses on the CPU.

@@ -1,6 +1,8 @@
 // The unboxed kernel: one template for the operators that scripts call most, without the stack.
 #pragma once
 
+#include <torch/library.h>
+
 #include <tuple>
 #include <vector>
 
@@ -35,6 +37,13 @@ inline std::vector<at::Tensor> inner_argument(at::ITensorListRef tensors) {
 }
 inline std::vector<at::Tensor> inner_argument(at::TensorList tensors) {
   return inner_argument(at::ITensorListRef(tensors));
+}
+inline c10::List<std::optional<at::Tensor>> inner_argument(
+    const c10::List<std::optional<at::Tensor>>& tensors) {
+  c10::List<std::optional<at::Tensor>> list;
+  list.reserve(tensors.size());
+  for (const std::optional<at::Tensor>& tensor : tensors) list.push_back(inner_argument(tensor));
+  return list;
 }
 template <class Plain>
 Plain inner_argument(Plain value) {
@@ -154,5 +163,15 @@ struct Unboxed<Operator, R(Arguments...)> {
     return Operator::redispatch(inner_keys(), inner_argument(static_cast<Arguments>(arguments))...);
   }
 };
+
+template <class... Operators>
+void register_unboxed(torch::Library& library) {
+  const auto add = [&]<class Operator>(Operator) {
+    const std::string overload = Operator::overload_name;
+    const std::string name = Operator::name + (overload.empty() ? "" : "." + overload);
+    library.impl(name.c_str(), &Unboxed<Operator>::kernel);
+  };
+  (add(Operators{}), ...);
+}
 
 }  // namespace torch_lazy

@@ -111,6 +111,30 @@ def test_strides_of_a_transferred_tensor(device):
         assert x.to(device, copy=True).stride() == x.to("cpu", copy=True).stride()
 
 
+@pytest.mark.parametrize(
+    "x",
+    [
+        torch.arange(24.0).reshape(2, 3, 4).permute(2, 0, 1),
+        torch.arange(24.0).reshape(1, 2, 3, 4).to(memory_format=torch.channels_last),
+        torch.arange(3.0).as_strided((1, 3), (100, 1)),
+        torch.arange(6.0)[1::2],
+        torch.arange(40_000.0).reshape(200, 200).t(),
+        torch.arange(4.0).to(torch.complex64).mul(1 + 1j).conj(),
+        torch.arange(4.0).to(torch.complex64).mul(1j).conj().imag,
+    ],
+    ids=["dense", "channels last", "one row", "with gaps", "large", "conj", "neg"],
+)
+def test_layouts_arrive_with_values_and_strides(device, x):
+    there = x.to(device, copy=True)
+
+    back = there.to("cpu", copy=True)
+    filled = torch.zeros_like(there).copy_(x)
+
+    assert torch.equal(back, x)
+    assert back.stride() == x.to("cpu", copy=True).to("cpu", copy=True).stride()
+    assert torch.equal(filled.cpu(), x)
+
+
 def test_scalars_and_empty_tensors(device):
     assert torch.tensor(3.5).to(device).item() == 3.5
     assert torch.zeros(0, 3).to(device).cpu().shape == (0, 3)

@@ -1,0 +1,27 @@
+// Copies that only move bytes, without the dispatcher and without an iterator over elements.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstring>
+
+namespace torch_lazy {
+
+// Whether the elements of both lie in memory in the same order, with the same bits for the same
+// values, and are few enough for one thread.
+inline bool is_plain_copy(const c10::TensorImpl& from, const c10::TensorImpl& to) {
+  constexpr int64_t kMostElements = 32768;  // where ATen's own copy begins to use threads
+  constexpr c10::DispatchKeySet kOtherValues(
+      {c10::DispatchKey::Conjugate, c10::DispatchKey::Negative, c10::DispatchKey::ZeroTensor});
+  return from.dtype() == to.dtype() && from.numel() <= kMostElements &&
+         !(from.key_set() | to.key_set()).has_any(kOtherValues) && from.sizes() == to.sizes() &&
+         ((from.is_contiguous() && to.is_contiguous()) ||
+          (from.strides() == to.strides() && from.is_non_overlapping_and_dense()));
+}
+
+// `to` is at least `from.numel()` elements that is_plain_copy() accepts. They may be the same.
+inline void copy_plainly(const at::TensorBase& from, void* to) {
+  if (from.numel() > 0) std::memmove(to, from.const_data_ptr(), from.nbytes());
+}
+
+}  // namespace torch_lazy
