@@ -59,7 +59,8 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
     if (!recorder.touches(to->state())) {
       const StepThreadState state;
       const at::Tensor& inner = to->inner();
-      if (is_plain_cpu(source) && is_plain_copy(*source.unsafeGetTensorImpl(), *to))
+      if (inner.is_cpu() && is_plain_cpu(source) &&
+          is_plain_copy(*source.unsafeGetTensorImpl(), *to))
         copy_plainly(source, inner.mutable_data_ptr());
       else
         inner.copy_(source, non_blocking);
@@ -91,7 +92,7 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
   const at::Tensor& inner = synchronized_inner(self, "copy to cpu");
   const StepThreadState state;
   const AllocateForLazy allocate(false);  // the result is no lazy tensor
-  if (device->is_cpu()) {
+  if (device->is_cpu() && inner.is_cpu()) {
     at::Tensor copy = plain_cpu_copy(inner, dtype, layout, pin_memory, memory_format);
     if (copy.defined()) return copy;
   }

@@ -1,8 +1,8 @@
 // Operators that make memory without values. Nobody may rely on what is in it, so they run at the
 // call, beside the tape.
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty_cpu_dispatch.h>
-#include <ATen/ops/empty_strided_cpu_dispatch.h>
+#include <ATen/ops/empty_ops.h>
+#include <ATen/ops/empty_strided_ops.h>
 
 #include "device/call.h"
 #include "device/register.h"
@@ -20,8 +20,8 @@ at::Tensor empty(c10::SymIntArrayRef size, std::optional<at::ScalarType> dtype,
                  std::optional<bool> pin_memory, std::optional<at::MemoryFormat> memory_format) {
   const auto run = [&] {
     const StepThreadState state;
-    return at::cpu::empty_symint(size, dtype, layout, inner_device_or_none(device), pin_memory,
-                                 memory_format);
+    return at::_ops::empty_memory_format::redispatch(
+        inner_keys(), size, dtype, layout, inner_device_or_none(device), pin_memory, memory_format);
   };
   return wrap_inner(run());
 }
@@ -31,8 +31,8 @@ at::Tensor empty_strided(c10::SymIntArrayRef size, c10::SymIntArrayRef stride,
                          std::optional<at::Device> device, std::optional<bool> pin_memory) {
   const auto run = [&] {
     const StepThreadState state;
-    return at::cpu::empty_strided_symint(size, stride, dtype, layout, inner_device_or_none(device),
-                                         pin_memory);
+    return at::_ops::empty_strided::redispatch(inner_keys(), size, stride, dtype, layout,
+                                               inner_device_or_none(device), pin_memory);
   };
   return wrap_inner(run());
 }

@@ -11,7 +11,7 @@ namespace torch_lazy {
 
 bool Beginnings::follow(const Tape& tape) {
   // Windows that are the same so far seldom part later.
-  constexpr size_t kLongest = 64;
+  constexpr size_t kLongest = 16;
   // Guards against a script that begins windows in new ways for ever.
   constexpr size_t kMostSeen = 1 << 16;
   while (taken_ < tape.size() && taken_ < kLongest) {

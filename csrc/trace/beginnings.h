@@ -11,8 +11,8 @@
 namespace torch_lazy {
 
 // A window is familiar while an earlier one began with the same operations, numbers that may be
-// promoted aside. Compared after 1, 2, 4, ... operations: what is no longer familiar is cold, and
-// what repeats an earlier window is familiar to its end. Not thread safe: one per recorder.
+// promoted aside. Compared after 1, 2, 4, 8 and 16 operations: what is no longer familiar is cold,
+// and what repeats an earlier window is familiar to its end. Not thread safe: one per recorder.
 class Beginnings {
  public:
   // A window begins.
