@@ -11,6 +11,9 @@ namespace {
 
 constexpr size_t kMostNodes = 96;   // of a group
 constexpr size_t kMostInputs = 40;  // values a group reads from memory
+// Of a group. Each accumulates in four vector registers: two vectors in turn, with what rounding
+// lost. Of the 32 some are left for what is summed.
+constexpr size_t kMostReductions = 6;
 // Fewer results of a reduction than this leave cores idle if a long domain is read again after it.
 constexpr int64_t kFewResults = 16;
 constexpr int64_t kLongDomain = 65536;
@@ -66,6 +69,7 @@ struct OpenGroup {
   Extents domain, kept;
   std::vector<bool> reduced;
   bool reduces = false;
+  size_t reductions = 0;
   bool closed = false;  // read by somebody outside
   std::unordered_set<ValueId> inputs;
   std::unordered_set<NodeId> after;  // members that are, or follow from, a reduction
@@ -227,14 +231,16 @@ class Fuser {
     if (must_be_outside(id, index, read)) return;
     // Of all that would be one group, the node included; an input of two of them counts twice.
     size_t nodes = group.nodes.size() + 1, inputs = group.inputs.size() + read.size();
+    size_t reductions = group.reductions + (node(id).kind == CoreKind::kReduction);
     for (const int32_t other : candidates) {
       nodes += groups_[size_t(other)].nodes.size();
+      reductions += groups_[size_t(other)].reductions;
       inputs += groups_[size_t(other)].inputs.size();
       if (!mergeable(groups_[size_t(other)], group)) return;
     }
     for (const ValueId source : read)  // is no input, or one already
       if (group_making(source) == index || group.inputs.count(source)) --inputs;
-    if (nodes > kMostNodes || inputs > kMostInputs) return;
+    if (nodes > kMostNodes || inputs > kMostInputs || reductions > kMostReductions) return;
     candidates.push_back(index);
   }
 
@@ -262,6 +268,7 @@ class Fuser {
         into.reduced = from.reduced;
       }
       into.reduces |= from.reduces;
+      into.reductions += from.reductions;
       for (const NodeId member : from.nodes) group_of_[size_t(member)] = target;
       into.nodes.insert(into.nodes.end(), from.nodes.begin(), from.nodes.end());
       std::sort(into.nodes.begin(), into.nodes.end());
@@ -286,6 +293,7 @@ class Fuser {
       for (size_t d = 0; d < group.domain.size(); ++d)
         if (!group.reduced[d]) group.kept.push_back(group.domain[d]);
     }
+    group.reductions += node(id).kind == CoreKind::kReduction;
     bool after = node(id).kind == CoreKind::kReduction;
     for (const ValueId source : read) {
       const NodeId producer = value(source).producer;

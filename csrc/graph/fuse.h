@@ -20,7 +20,7 @@ using FusedItem = std::variant<FusionGroup, NodeId>;
 //  - space: the node's sizes are the group's domain or its kept part (fusion_group.h), and
 //    reductions of a group reduce the same dimensions;
 //  - parallelism: what varies along the domain does not follow a reduction to a few points;
-//  - size: groups are bounded, so that compile times are.
+//  - size: groups are bounded, so that compile times are, and that accumulators stay in registers.
 // Cheap pointwise nodes of which every element is read once, through slices, are computed by their
 // readers (`inlined`).
 std::vector<FusedItem> fuse(const CoreGraph& graph);

@@ -105,7 +105,9 @@ std::string compile_to(TorchLazyOutput output, const std::string& source, const 
                                         static_cast<size_t>(limits.source_bytes.load()),
                                         limits.nanoseconds.load(), output};
   TorchLazyCompileResult result = library.compile(compiler_for(target), &request);
-  add_pass_time("compile", result.front_end_ns + result.optimizer_ns + result.code_generator_ns);
+  add_pass_time("clang", result.front_end_ns);
+  add_pass_time("optimize", result.optimizer_ns);
+  add_pass_time("generate", result.code_generator_ns);
   std::string bytes = take_text(library, result.bytes);
   if (result.succeeded == 0) {
     throw std::runtime_error(fmt::format("the kernel {} does not compile: {}", name, bytes));
