@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "graph/fuse_inlined.h"
+
 namespace torch_lazy {
 namespace {
 
@@ -18,25 +20,16 @@ constexpr size_t kMostReductions = 6;
 constexpr int64_t kFewResults = 16;
 constexpr int64_t kLongDomain = 65536;
 
-bool is_fusable(CoreKind kind) {
-  switch (kind) {
-    case CoreKind::kPointwise:
-    case CoreKind::kCopy:
-    case CoreKind::kFill:
-    case CoreKind::kArange:
-    case CoreKind::kReduction:
-    case CoreKind::kGather:
-      return true;
-    default:
-      return false;
-  }
-}
-
 Extents without_ones(c10::ArrayRef<int64_t> sizes) {
   Extents result;
   for (const int64_t size : sizes)
     if (size != 1) result.push_back(size);
   return result;
+}
+
+bool is_few_of_many(const Extents& kept, const Extents& domain) {
+  return c10::multiply_integers(kept) < kFewResults &&
+         c10::multiply_integers(domain) >= kLongDomain;
 }
 
 // What a node asks of the group it joins.
@@ -70,7 +63,8 @@ struct OpenGroup {
   std::vector<bool> reduced;
   bool reduces = false;
   size_t reductions = 0;
-  bool closed = false;  // read by somebody outside
+  bool closed = false;      // read by somebody outside
+  NodeId position = kNoId;  // where it runs: its last member that joined before it was closed
   std::unordered_set<ValueId> inputs;
   std::unordered_set<NodeId> after;  // members that are, or follow from, a reduction
 };
@@ -78,71 +72,17 @@ struct OpenGroup {
 class Fuser {
  public:
   explicit Fuser(const CoreGraph& graph)
-      : graph_(graph), group_of_(graph.nodes.size(), kNoId), inlined_(graph.nodes.size()) {}
+      : graph_(graph), group_of_(graph.nodes.size(), kNoId), inlined_(choose_inlined(graph)) {}
 
   std::vector<FusedItem> run() {
-    choose_inlined();
     for (NodeId id = 0; id < NodeId(graph_.nodes.size()); ++id) visit(id);
+    for (int32_t index = 0; index < int32_t(groups_.size()); ++index) close(index);
     return items();
   }
 
  private:
   const CoreNode& node(NodeId id) const { return graph_.nodes[size_t(id)]; }
   const CoreValue& value(ValueId id) const { return graph_.values[size_t(id)]; }
-
-  // ---- Inlining ----
-
-  bool is_read_by_kernel(NodeId reader) const {
-    return reader != kNoId && is_fusable(node(reader).kind) &&
-           node(reader).kind != CoreKind::kGather;
-  }
-
-  // Also through views.
-  bool is_read_by_kernels_only(const CoreValue& made) const {
-    return std::all_of(made.users.begin(), made.users.end(), [&](NodeId user) {
-      if (user == kNoId || node(user).kind != CoreKind::kView) return is_read_by_kernel(user);
-      const std::vector<NodeId>& readers = value(node(user).outputs[0]).users;
-      return std::all_of(readers.begin(), readers.end(),
-                         [&](NodeId reader) { return is_read_by_kernel(reader); });
-    });
-  }
-
-  // What is made of the index alone is cheaper made again than read. Of other nodes every element
-  // is read at most once, through slices of it, by nodes that a kernel computes.
-  bool may_inline(NodeId id) const {
-    const CoreNode& made = node(id);
-    if (made.kind == CoreKind::kArange || made.kind == CoreKind::kFill)
-      return is_read_by_kernels_only(value(made.outputs[0]));
-    if (made.kind != CoreKind::kPointwise && made.kind != CoreKind::kCopy) return false;
-    const CoreValue& result = value(made.outputs[0]);
-    if (!is_dense(result.sizes, result.strides)) return false;
-    int64_t read = 0;
-    for (const NodeId user : result.users) {
-      const CoreNode& view = node(user);
-      if (user == kNoId || view.kind != CoreKind::kView) return false;
-      const CoreValue& slice = value(view.outputs[0]);
-      for (const NodeId reader : slice.users) {
-        if (!is_read_by_kernel(reader)) return false;
-        read += slice.numel();
-      }
-    }
-    if (read == 0 || read > result.numel()) return false;
-    // A view that is the whole of it is better fused than computed at another index.
-    for (const NodeId user : result.users)
-      if (value(node(user).outputs[0]).numel() == result.numel()) return false;
-    for (const ValueId input : made.inputs) {
-      const NodeId producer = value(input).producer;
-      if (producer == kNoId) continue;
-      const CoreKind kind = node(producer).kind;
-      if (is_fusable(kind)) return false;  // its own producers would have to be stored for it
-    }
-    return true;
-  }
-
-  void choose_inlined() {
-    for (NodeId id = 0; id < NodeId(graph_.nodes.size()); ++id)
-      inlined_[size_t(id)] = may_inline(id);
-  }
 
   // ---- Reading ----
 
@@ -172,9 +112,7 @@ class Fuser {
   bool too_serial(const OpenGroup& group, const Space& space,
                   const std::vector<ValueId>& read) const {
     if (!group.reduces || space.sizes != group.domain) return false;
-    if (c10::multiply_integers(group.kept) >= kFewResults ||
-        c10::multiply_integers(group.domain) < kLongDomain)
-      return false;
+    if (!is_few_of_many(group.kept, group.domain)) return false;
     for (const ValueId source : read) {
       const NodeId producer = value(source).producer;
       if (producer != kNoId && group.after.count(producer)) return true;
@@ -187,6 +125,11 @@ class Fuser {
     if (node(id).kind != CoreKind::kGather) return false;
     return std::any_of(read.begin(), read.end(),
                        [&](ValueId source) { return group_making(source) == index; });
+  }
+
+  int32_t group_making(ValueId source) const {
+    const NodeId producer = value(source).producer;
+    return producer == kNoId ? kNoId : group_of_[size_t(producer)];
   }
 
   void visit(NodeId id) {
@@ -215,11 +158,6 @@ class Fuser {
     join(target, id, space, read);
     close_all(read, target);
     for (const ValueId source : read) last_reader_[source] = target;
-  }
-
-  int32_t group_making(ValueId source) const {
-    const NodeId producer = value(source).producer;
-    return producer == kNoId ? kNoId : group_of_[size_t(producer)];
   }
 
   void consider(std::vector<int32_t>& candidates, int32_t index, NodeId id, const Space& space,
@@ -269,6 +207,7 @@ class Fuser {
       }
       into.reduces |= from.reduces;
       into.reductions += from.reductions;
+      if (!into.closed) into.position = std::max(into.position, from.position);
       for (const NodeId member : from.nodes) group_of_[size_t(member)] = target;
       into.nodes.insert(into.nodes.end(), from.nodes.begin(), from.nodes.end());
       std::sort(into.nodes.begin(), into.nodes.end());
@@ -276,7 +215,7 @@ class Fuser {
       into.after.insert(from.after.begin(), from.after.end());
       for (const ValueId input : from.inputs) last_reader_[input] = target;
       from = OpenGroup{};
-      from.closed = true;
+      from.closed = true;  // and empty
     }
     return target;
   }
@@ -303,6 +242,7 @@ class Fuser {
         after = after || group.after.count(producer);
     }
     if (after) group.after.insert(id);
+    if (!group.closed) group.position = id;
     group.nodes.push_back(id);
     group_of_[size_t(id)] = index;
   }
@@ -310,8 +250,56 @@ class Fuser {
   void close_all(const std::vector<ValueId>& read, int32_t reader) {
     for (const ValueId source : read) {
       const int32_t index = group_making(source);
-      if (index != kNoId && index != reader) groups_[size_t(index)].closed = true;
+      if (index != kNoId && index != reader) close(index);
     }
+  }
+
+  void close(int32_t index) {
+    if (groups_[size_t(index)].closed) return;
+    groups_[size_t(index)].closed = true;
+    const int32_t earlier = group_to_run_with(index);
+    if (earlier != kNoId) merge({earlier, index});
+  }
+
+  // ---- Running earlier ----
+
+  // The value is there when the closed group runs, or is made by it.
+  bool is_there_for(int32_t closed, ValueId source) const {
+    const NodeId producer = value(source).producer;
+    if (producer == kNoId) return true;
+    const int32_t made_by = group_of_[size_t(producer)];
+    const NodeId when = made_by == kNoId ? producer : groups_[size_t(made_by)].position;
+    return made_by == closed || when < groups_[size_t(closed)].position;
+  }
+
+  // A closed group whose values this one reads, and that it can be part of: what one library call
+  // waits for is often made of the same values as what another does. The first there is.
+  int32_t group_to_run_with(int32_t index) const {
+    const OpenGroup& group = groups_[size_t(index)];
+    // Which of two failures comes first would change.
+    for (const NodeId member : group.nodes)
+      if (node(member).kind == CoreKind::kGather) return kNoId;
+    int32_t found = kNoId;
+    for (const ValueId input : group.inputs) {
+      const int32_t other = group_making(input);
+      if (other == kNoId || other == index || !groups_[size_t(other)].closed) continue;
+      if ((found == kNoId || other < found) && may_run_with(other, group)) found = other;
+    }
+    return found;
+  }
+
+  bool may_run_with(int32_t closed, const OpenGroup& group) const {
+    const OpenGroup& earlier = groups_[size_t(closed)];
+    if (!mergeable(earlier, group) || earlier.nodes.size() + group.nodes.size() > kMostNodes ||
+        earlier.inputs.size() + group.inputs.size() > kMostInputs ||
+        earlier.reductions + group.reductions > kMostReductions)
+      return false;
+    const bool few = earlier.reduces && is_few_of_many(earlier.kept, earlier.domain);
+    return std::all_of(group.inputs.begin(), group.inputs.end(), [&](ValueId input) {
+      const NodeId producer = value(input).producer;
+      return is_there_for(closed, input) &&
+             !(few && producer != kNoId && earlier.after.count(producer));
+    });
   }
 
   // ---- Result ----
@@ -328,7 +316,7 @@ class Fuser {
         continue;
       }
       const OpenGroup& group = groups_[size_t(index)];
-      if (group.nodes.back() != id) continue;  // it runs where its last member stood
+      if (group.position != id) continue;
       FusionGroup made_group;
       made_group.nodes = group.nodes;
       made_group.domain = group.domain;
@@ -366,8 +354,8 @@ class Fuser {
  private:
   const CoreGraph& graph_;
   std::vector<OpenGroup> groups_;
-  std::vector<int32_t> group_of_;  // by node
-  std::vector<bool> inlined_;
+  std::vector<int32_t> group_of_;    // by node
+  const std::vector<bool> inlined_;  // by node
   std::unordered_map<ValueId, int32_t> last_reader_;
 };
 

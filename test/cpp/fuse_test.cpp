@@ -139,6 +139,28 @@ TEST(Fuse, ALibraryCallThatReadsAGroupClosesIt) {
             "{s | store s} [4, 4]\naten::mm m\n{t, r | store r} [4, 4]\n");
 }
 
+TEST(Fuse, AGroupThatIsReadRunsWithAnEarlierOneWhoseValuesItReads) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, 4, strides=[4, 1], device=cpu),
+      %b : Float(4, 4, strides=[4, 1], device=cpu)):
+  %s : Float(4, 4, strides=[4, 1], device=cpu) = aten::exp(%a)
+  %m : Float(4, 4, strides=[4, 1], device=cpu) = aten::mm(%s, %s)
+  %t : Float(4, 4, strides=[4, 1], device=cpu) = aten::sin(%b)
+  %u : Float(4, 4, strides=[4, 1], device=cpu) = aten::mul(%s, %t)
+  %n : Float(4, 4, strides=[4, 1], device=cpu) = aten::mm(%u, %m)
+  return (%n))"),
+            "{s, t, u | store s u} [4, 4]\naten::mm m\naten::mm n\n");
+}
+
+TEST(Fuse, AGroupThatReadsALibraryCallRunsAfterIt) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, 4, strides=[4, 1], device=cpu)):
+  %s : Float(4, 4, strides=[4, 1], device=cpu) = aten::exp(%a)
+  %m : Float(4, 4, strides=[4, 1], device=cpu) = aten::mm(%s, %s)
+  %u : Float(4, 4, strides=[4, 1], device=cpu) = aten::mul(%s, %m)
+  %n : Float(4, 4, strides=[4, 1], device=cpu) = aten::mm(%u, %m)
+  return (%n))"),
+            "{s | store s} [4, 4]\naten::mm m\n{u | store u} [4, 4]\naten::mm n\n");
+}
+
 TEST(Fuse, NodesThatReadTheSameInputAreSiblings) {
   EXPECT_EQ(fused(R"(graph(%a : Float(4, 8, strides=[8, 1], device=cpu)):
   %x : Float(4, 8, strides=[8, 1], device=cpu) = aten::exp(%a)
