@@ -50,6 +50,9 @@ class Call {
     // Beyond int64: the tape has no word for it.
     unrecordable_ |= scalar.type() == at::ScalarType::UInt64;
   }
+  void look(const std::optional<at::Scalar>& scalar) {
+    if (scalar) look(*scalar);
+  }
   template <class Plain>
   void look(const Plain&) {}
   // Whether every tensor looked at is lazy: then there is no device to disagree with.

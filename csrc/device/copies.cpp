@@ -101,6 +101,9 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
 }
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
+  if (!lazy_impl(self))  // a fake tensor: its kernel says that it has no value
+    return at::_ops::_local_scalar_dense::redispatch(c10::DispatchKeySet(c10::DispatchKey::Meta),
+                                                     self);
   const at::Tensor& inner = synchronized_inner(self, "aten::_local_scalar_dense");
   const StepThreadState state;
   return at::_ops::_local_scalar_dense::redispatch(inner_keys(), inner);

@@ -76,7 +76,6 @@ class Fuser {
 
   std::vector<FusedItem> run() {
     for (NodeId id = 0; id < NodeId(graph_.nodes.size()); ++id) visit(id);
-    for (int32_t index = 0; index < int32_t(groups_.size()); ++index) close(index);
     return items();
   }
 
@@ -213,7 +212,8 @@ class Fuser {
       std::sort(into.nodes.begin(), into.nodes.end());
       into.inputs.insert(from.inputs.begin(), from.inputs.end());
       into.after.insert(from.after.begin(), from.after.end());
-      for (const ValueId input : from.inputs) last_reader_[input] = target;
+      for (const ValueId input : from.inputs)
+        if (int32_t& reader = last_reader_[input]; reader == candidates[i]) reader = target;
       from = OpenGroup{};
       from.closed = true;  // and empty
     }
@@ -276,9 +276,13 @@ class Fuser {
   // waits for is often made of the same values as what another does. The first there is.
   int32_t group_to_run_with(int32_t index) const {
     const OpenGroup& group = groups_[size_t(index)];
-    // Which of two failures comes first would change.
-    for (const NodeId member : group.nodes)
+    for (const NodeId member : group.nodes) {
+      // Which of two failures comes first would change.
       if (node(member).kind == CoreKind::kGather) return kNoId;
+      // What is made late can be made in an input's storage.
+      for (const NodeId user : value(node(member).outputs[0]).users)
+        if (user != kNoId && node(user).kind == CoreKind::kWriteBack) return kNoId;
+    }
     int32_t found = kNoId;
     for (const ValueId input : group.inputs) {
       const int32_t other = group_making(input);

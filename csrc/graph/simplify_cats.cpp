@@ -4,7 +4,10 @@
 #include <optional>
 #include <vector>
 
+#include "graph/core_operators.h"
+#include "graph/fuse_inlined.h"
 #include "graph/simplify_algebra.h"
+#include "ir/node_operator.h"
 
 namespace torch_lazy {
 namespace {
@@ -21,9 +24,18 @@ struct Cat {
   TensorInfo info;
 };
 
+// Nodes that were replaced have no uses and will be removed.
+size_t live_uses(const Value* value) {
+  return size_t(
+      std::count_if(value->uses().begin(), value->uses().end(), [](const torch::jit::Use& use) {
+        return use.user->outputs().empty() || use.user->hasUses() ||
+               use.user->kind() == c10::aten::copy_;
+      }));
+}
+
 std::optional<Cat> small_cat(Value* value) {
   Node* const node = value->node();
-  if (node->kind() != c10::aten::cat || value->uses().size() != 1) return std::nullopt;
+  if (node->kind() != c10::aten::cat || live_uses(value) != 1) return std::nullopt;
   const auto dim = constant_value(node->input(1));
   Node* const list = node->input(0)->node();
   if (!dim || !dim->isInt() || list->kind() != c10::prim::ListConstruct) return std::nullopt;
@@ -34,17 +46,20 @@ std::optional<Cat> small_cat(Value* value) {
   for (Value* const part : cat.parts) {
     const TensorInfo info = info_of(part);
     // ATen's empty 1-D tensors; promoted dtypes.
-    if (info.sizes.size() != cat.info.sizes.size() || info.dtype != cat.info.dtype)
+    if (info.sizes.size() != cat.info.sizes.size() || info.dtype != cat.info.dtype ||
+        info.elements() == 0)
       return std::nullopt;
   }
   return cat;
 }
 
-// A kernel does not make it, or makes it of the index and what lies in memory.
+// No kernel makes it: an input, a constant, the result of a library call, a view of these.
 bool lies_in_memory(const Value* value) {
   const Node* const node = value->node();
-  return node->kind() == c10::aten::as_strided ? lies_in_memory(node->input(0))
-                                               : !is_pointwise(*node);
+  if (node->kind() == c10::aten::as_strided) return lies_in_memory(node->input(0));
+  if (node->kind().is_prim()) return true;
+  const CoreOperator* const core = find_core_operator(operator_name(node));
+  return !core || !is_fusable(core->kind);
 }
 
 // Slices of it can be made without storing it first.

@@ -2,8 +2,8 @@
 //
 // With a core to spare at once: the compile costs the script nothing. On one core the script pays
 // for every compile, and a trace that is seen twice need not be seen again: there it is put off
-// until the script has spent a good part of what the compile will cost on running the trace without
-// it. What is wasted on traces that never come back is then bounded by the time they took.
+// until the script has spent a good part of what the compile will cost in windows of the trace.
+// What is wasted on traces that never come back is then bounded by the time they took.
 #pragma once
 
 #include <chrono>

@@ -234,7 +234,7 @@ void queue_all_compiles() {
   const std::lock_guard<std::mutex> lock(all.mutex);
   for (const auto& entry : all.traces)
     for (const auto& trace : entry.second)
-      if (!trace->finished() && trace->queue == 0) queue_compile(trace);
+      if (!trace->finished() && trace->queue != compile_queue_generation()) queue_compile(trace);
 }
 
 uint64_t finished_compiles() {

@@ -76,7 +76,7 @@ std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const Promotion&
                                               const std::vector<bool>& live,
                                               std::chrono::nanoseconds spent);
 
-// Queues the traces whose compiles are put off.
+// Queues the traces whose compiles are put off, or were on their way when the process was forked.
 void queue_all_compiles();
 
 // Counts compiles that have ended: where it has not moved, no trace has become ready.

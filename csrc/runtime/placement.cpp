@@ -218,19 +218,22 @@ class Placer {
       if (part.sizes.size() != value(whole).sizes.size()) return;  // ATen's empty 1-D tensors
       if (part.dtype != value(whole).dtype) return;
     }
-    for (const ValueId piece : cat.inputs) {
+    for (size_t i = 0; i < cat.inputs.size(); ++i) {
+      const ValueId piece = cat.inputs[i];
       const CoreValue& part = value(piece);
       Layout layout{part.sizes, value(whole).strides, begin * value(whole).strides[dim]};
       begin += part.sizes[dim];
       const bool once = std::count(cat.inputs.begin(), cat.inputs.end(), piece) == 1;
       if (once && graph_.base_of(piece) != piece && place_viewed(piece, whole, layout)) {
         result_.placed_cats.insert(id);
+        result_.joined.emplace(id, i);
         continue;
       }
       if (!once || !in_kernel_[size_t(piece)] || !can_move(piece) || written_.count(piece))
         continue;
       place_in(piece, whole, layout);
       result_.placed_cats.insert(id);
+      result_.joined.emplace(id, i);
     }
   }
 
@@ -258,10 +261,11 @@ class Placer {
 
   // A cat of which kernels write every piece where it belongs.
   bool is_joined_by_kernels(ValueId made) const {
-    const CoreNode& maker = node(value(made).producer);
-    return maker.kind == CoreKind::kCat &&
-           std::all_of(maker.inputs.begin(), maker.inputs.end(),
-                       [&](ValueId piece) { return result_.root(graph_.base_of(piece)) == made; });
+    const NodeId maker = value(made).producer;
+    if (node(maker).kind != CoreKind::kCat) return false;
+    for (size_t i = 0; i < node(maker).inputs.size(); ++i)
+      if (!result_.joined.count({maker, i})) return false;
+    return true;
   }
 
   const CoreGraph& graph_;

@@ -1,7 +1,9 @@
 // Which values are made right where they end up: in an input's storage, in a part of a cat.
 #pragma once
 
+#include <set>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -16,6 +18,7 @@ struct Placements {
       layouts;  // by value: where in the root's memory, from the root's first element
   std::unordered_set<NodeId> written_in_place;  // write-backs that need no copy
   std::unordered_set<NodeId> placed_cats;       // cats of which kernels write at least one piece
+  std::set<std::pair<NodeId, size_t>> joined;   // such pieces: the cat, and which of its inputs
 
   ValueId root(ValueId id) const { return roots[size_t(id)]; }
 };

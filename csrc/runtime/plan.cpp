@@ -368,11 +368,12 @@ class Planner {
     const size_t dim = size_t(cat.dims[0]);
     Layout layout{value(whole).sizes, value(whole).strides, 0};
     int64_t begin = 0;
-    for (const ValueId piece : cat.inputs) {
+    for (size_t i = 0; i < cat.inputs.size(); ++i) {
+      const ValueId piece = cat.inputs[i];
       layout.sizes = value(piece).sizes;
       layout.offset = begin * layout.strides[dim];
       begin += layout.sizes[dim];
-      if (placements_.root(graph_.base_of(piece)) == placements_.root(whole)) continue;
+      if (placements_.joined.count({id, i})) continue;
       const uint32_t source = tensor_slot(piece);
       add(CopyStep{source, region_slot(uint32_t(whole), layout, cat.origin)}, cat.origin);
       ++plan_.copies;

@@ -5,6 +5,7 @@ import random
 import fusion_programs
 import pytest
 import torch
+from behaviour import hot, same
 from fusion_builder import FusionProgram
 from fusion_generator import fusion_program
 from fusion_programs import Seen, check_fusion_program, disagreement, script, shrink
@@ -114,3 +115,37 @@ def test_a_failing_program_is_shrunk_to_what_matters(monkeypatch):
 
     assert "v1 = i0 * 2" in small.steps
     assert "v3 = v0 * v0" not in small.steps
+
+
+def both_ways(program, device):
+    """Results of a function of one device on the CPU, and on the device once it is hot."""
+    return program("cpu"), hot(program, device)
+
+
+def test_a_piece_that_two_cats_have_is_in_both(device):
+    def program(where):
+        x = torch.arange(9.0, device=where).view(3, 3)
+        p, q = x.exp(), x.sin()
+        a = torch.cat([p, q], 0)
+        return torch.cat([a.t(), p], 1)
+
+    expected, actual = both_ways(program, device)
+
+    same(actual, expected)
+
+
+def test_halves_that_change_places_meet_in_one_tensor(device):
+    def rotated(t, cos, sin):
+        a, b = t.chunk(2, -1)
+        return t * cos + torch.cat([-b, a], -1) * sin
+
+    def program(where):
+        heads = torch.linspace(-1, 1, 96, device=where).view(2, 3, 2, 8).transpose(1, 2)
+        angles = torch.linspace(0, 3, 24, device=where).view(3, 8)
+        turned = rotated(heads, angles.cos(), angles.sin())
+        rows = turned.transpose(1, 2).reshape(2, 3, 16)
+        return torch.cat([rows, rows.exp(), heads.transpose(1, 2).reshape(2, 3, 16)], -1)
+
+    expected, actual = both_ways(program, device)
+
+    same(actual, expected)

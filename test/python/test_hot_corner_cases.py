@@ -113,3 +113,10 @@ def test_a_bool_tensor_filled_with_a_fraction_is_true(device):
         return flags.tolist(), torch.full((2,), 0.25, dtype=torch.bool, device=where).tolist()
 
     assert each_run(program, device) == [program("cpu")] * 4
+
+
+def test_a_limit_beyond_int64(device):
+    def program(where):
+        return torch.ones(3, device=where).clamp_(max=2**63).tolist()
+
+    assert each_run(program, device) == [program("cpu")] * 4

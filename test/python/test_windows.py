@@ -315,10 +315,10 @@ print("seen twice:", torch_lazy.compile_count())
 deadline = time.monotonic() + 60
 while not torch_lazy.compile_count() and time.monotonic() < deadline:
     step()
-print("seen often:", torch_lazy.compile_count())
+print("seen often:", torch_lazy.compile_count() > 0)
 """)
 
-    assert done.stdout.splitlines() == ["seen twice: 0", "seen often: 1"], done.stderr
+    assert done.stdout.splitlines() == ["seen twice: 0", "seen often: True"], done.stderr
 
 
 def test_waiting_for_compiles_does_not_wait_until_they_pay():
