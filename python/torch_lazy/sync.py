@@ -21,10 +21,10 @@ def mark_step(device: str = "", wait: bool = False) -> None:
 
 
 def wait_for_compiles(timeout: float | None = None) -> bool:
-    """Blocks until the background compiles have ended, at most ``timeout`` seconds. Those that were
-    put off because they did not pay yet are made, too.
+    """Blocks until the background compiles have ended, at most ``timeout`` seconds.
 
-    For tests and benchmarks: a script never needs it. Returns whether all have ended.
+    Those that were put off because they did not pay yet are made, too. For tests and benchmarks: a
+    script never needs it. Returns whether all have ended.
     """
     from torch_lazy import _C
 
