@@ -177,8 +177,12 @@ class Fuser {
     }
     for (const ValueId source : read)  // is no input, or one already
       if (group_making(source) == index || group.inputs.count(source)) --inputs;
-    if (nodes > kMostNodes || inputs > kMostInputs || reductions > kMostReductions) return;
+    if (too_large(nodes, inputs, reductions)) return;
     candidates.push_back(index);
+  }
+
+  static bool too_large(size_t nodes, size_t inputs, size_t reductions) {
+    return nodes > kMostNodes || inputs > kMostInputs || reductions > kMostReductions;
   }
 
   static bool mergeable(const OpenGroup& a, const OpenGroup& b) {
@@ -294,9 +298,9 @@ class Fuser {
 
   bool may_run_with(int32_t closed, const OpenGroup& group) const {
     const OpenGroup& earlier = groups_[size_t(closed)];
-    if (!mergeable(earlier, group) || earlier.nodes.size() + group.nodes.size() > kMostNodes ||
-        earlier.inputs.size() + group.inputs.size() > kMostInputs ||
-        earlier.reductions + group.reductions > kMostReductions)
+    if (!mergeable(earlier, group) || too_large(earlier.nodes.size() + group.nodes.size(),
+                                                earlier.inputs.size() + group.inputs.size(),
+                                                earlier.reductions + group.reductions))
       return false;
     const bool few = earlier.reduces && is_few_of_many(earlier.kept, earlier.domain);
     return std::all_of(group.inputs.begin(), group.inputs.end(), [&](ValueId input) {

@@ -198,7 +198,7 @@ class Placer {
     const ValueId root = result_.roots[size_t(base)];
     const NodeId maker = value(base).producer;
     if (root != base && node(maker).kind != CoreKind::kScatter) return;
-    if (value(root).producer == kNoId || result_.placed_cats.count(value(root).producer)) return;
+    if (value(root).producer == kNoId || result_.joined.count(value(root).producer)) return;
     if (value(made).strides != value(base).strides || !read_before(base, id)) return;
     if (!apart(node(id).inputs[1], base)) return;
     for (const NodeId user : value(made).users)
@@ -225,15 +225,13 @@ class Placer {
       begin += part.sizes[dim];
       const bool once = std::count(cat.inputs.begin(), cat.inputs.end(), piece) == 1;
       if (once && graph_.base_of(piece) != piece && place_viewed(piece, whole, layout)) {
-        result_.placed_cats.insert(id);
-        result_.joined.emplace(id, i);
+        result_.joined[id].insert(i);
         continue;
       }
       if (!once || !in_kernel_[size_t(piece)] || !can_move(piece) || written_.count(piece))
         continue;
       place_in(piece, whole, layout);
-      result_.placed_cats.insert(id);
-      result_.joined.emplace(id, i);
+      result_.joined[id].insert(i);
     }
   }
 
@@ -262,10 +260,8 @@ class Placer {
   // A cat of which kernels write every piece where it belongs.
   bool is_joined_by_kernels(ValueId made) const {
     const NodeId maker = value(made).producer;
-    if (node(maker).kind != CoreKind::kCat) return false;
-    for (size_t i = 0; i < node(maker).inputs.size(); ++i)
-      if (!result_.joined.count({maker, i})) return false;
-    return true;
+    const auto joined = result_.joined.find(maker);
+    return joined != result_.joined.end() && joined->second.size() == node(maker).inputs.size();
   }
 
   const CoreGraph& graph_;

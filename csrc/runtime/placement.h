@@ -1,9 +1,8 @@
 // Which values are made right where they end up: in an input's storage, in a part of a cat.
 #pragma once
 
-#include <set>
+#include <unordered_map>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -17,8 +16,8 @@ struct Placements {
   std::vector<Layout>
       layouts;  // by value: where in the root's memory, from the root's first element
   std::unordered_set<NodeId> written_in_place;  // write-backs that need no copy
-  std::unordered_set<NodeId> placed_cats;       // cats of which kernels write at least one piece
-  std::set<std::pair<NodeId, size_t>> joined;   // such pieces: the cat, and which of its inputs
+  // By cat of which kernels write pieces where they belong: which of its inputs those are.
+  std::unordered_map<NodeId, std::unordered_set<size_t>> joined;
 
   ValueId root(ValueId id) const { return roots[size_t(id)]; }
 };

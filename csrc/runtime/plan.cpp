@@ -333,7 +333,7 @@ class Planner {
         emit_scatter(id);
         return;
       case CoreKind::kCat:
-        if (placements_.placed_cats.count(id)) {
+        if (placements_.joined.count(id)) {
           emit_cat(id);
           return;
         }
@@ -368,12 +368,13 @@ class Planner {
     const size_t dim = size_t(cat.dims[0]);
     Layout layout{value(whole).sizes, value(whole).strides, 0};
     int64_t begin = 0;
+    const std::unordered_set<size_t>& joined = placements_.joined.at(id);
     for (size_t i = 0; i < cat.inputs.size(); ++i) {
       const ValueId piece = cat.inputs[i];
       layout.sizes = value(piece).sizes;
       layout.offset = begin * layout.strides[dim];
       begin += layout.sizes[dim];
-      if (placements_.joined.count({id, i})) continue;
+      if (joined.count(i)) continue;
       const uint32_t source = tensor_slot(piece);
       add(CopyStep{source, region_slot(uint32_t(whole), layout, cat.origin)}, cat.origin);
       ++plan_.copies;

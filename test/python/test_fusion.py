@@ -5,7 +5,7 @@ import random
 import fusion_programs
 import pytest
 import torch
-from behaviour import hot, same
+from behaviour import same_on
 from fusion_builder import FusionProgram
 from fusion_generator import fusion_program
 from fusion_programs import Seen, check_fusion_program, disagreement, script, shrink
@@ -117,11 +117,6 @@ def test_a_failing_program_is_shrunk_to_what_matters(monkeypatch):
     assert "v3 = v0 * v0" not in small.steps
 
 
-def both_ways(program, device):
-    """Results of a function of one device on the CPU, and on the device once it is hot."""
-    return program("cpu"), hot(program, device)
-
-
 def test_a_piece_that_two_cats_have_is_in_both(device):
     def program(where):
         x = torch.arange(9.0, device=where).view(3, 3)
@@ -129,9 +124,7 @@ def test_a_piece_that_two_cats_have_is_in_both(device):
         a = torch.cat([p, q], 0)
         return torch.cat([a.t(), p], 1)
 
-    expected, actual = both_ways(program, device)
-
-    same(actual, expected)
+    same_on(device, program)
 
 
 def test_halves_that_change_places_meet_in_one_tensor(device):
@@ -146,6 +139,4 @@ def test_halves_that_change_places_meet_in_one_tensor(device):
         rows = turned.transpose(1, 2).reshape(2, 3, 16)
         return torch.cat([rows, rows.exp(), heads.transpose(1, 2).reshape(2, 3, 16)], -1)
 
-    expected, actual = both_ways(program, device)
-
-    same(actual, expected)
+    same_on(device, program)

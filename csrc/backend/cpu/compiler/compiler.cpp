@@ -8,7 +8,6 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Support/raw_ostream.h>
 
-#include <ctime>
 #include <utility>
 
 #include "backend/cpu/compiler/front_end.h"
@@ -18,23 +17,16 @@
 namespace torch_lazy::compiler {
 namespace {
 
-// Nanoseconds since the last call, of this thread's processor time: a compile yields to everything
-// else on the machine.
+// Nanoseconds of processor time since the last call.
 class Stopwatch {
  public:
   int64_t lap() {
-    const int64_t before = std::exchange(start_, now());
-    return start_ - before;
+    const auto before = std::exchange(start_, processor_time());
+    return (start_ - before).count();
   }
 
  private:
-  static int64_t now() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-  }
-
-  int64_t start_ = now();
+  std::chrono::nanoseconds start_ = processor_time();
 };
 
 // Errors after the front end, such as inline assembly that does not assemble. LLVM's own handling

@@ -14,13 +14,6 @@
 namespace torch_lazy::compiler {
 namespace {
 
-// Of the thread that compiles: at a low priority, it waits for others as long as they like.
-std::chrono::nanoseconds time_spent() {
-  timespec spent{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
-  return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
-}
-
 // Clang recurses along nested expressions; generated code may nest deeply. Few enough for the C
 // library to keep the stack for the next thread.
 constexpr unsigned kStackBytes = 16 << 20;
@@ -107,8 +100,14 @@ bool run_guarded(llvm::function_ref<void()> work, int64_t time_limit_ns, std::st
   return false;
 }
 
+std::chrono::nanoseconds processor_time() {
+  timespec spent{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
+}
+
 void check_deadline() {
-  if (current != nullptr && time_spent() > current->time_limit) {
+  if (current != nullptr && processor_time() > current->time_limit) {
     give_up("the time limit for one compile is over");
   }
 }

@@ -3,6 +3,7 @@
 
 #include <llvm/ADT/STLFunctionalExtras.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -12,6 +13,9 @@ namespace torch_lazy::compiler {
 // `failure` set where it crashed, met an error that LLVM cannot go on after, or gave up at the
 // deadline. What it had allocated is then lost, and objects it worked on must not be used again.
 bool run_guarded(llvm::function_ref<void()> work, int64_t time_limit_ns, std::string& failure);
+
+// Processor time of the calling thread: a compile yields to everything else on the machine.
+std::chrono::nanoseconds processor_time();
 
 // Called by `work` where it holds no lock: leaves it, without running destructors, when its time is
 // over.
