@@ -67,17 +67,17 @@ bool worth_keeping_whole(const c10::FunctionSchema& schema) {
 }
 
 // Lives as long as the process: unregistering while it exits would race with other threads.
-torch::Library& library(const char* name_space) {
-  return *new torch::Library(torch::Library::IMPL, name_space, c10::DispatchKey::Lazy, __FILE__,
-                             __LINE__);
+torch::Library& library(const char* name_space, c10::DispatchKey key) {
+  return *new torch::Library(torch::Library::IMPL, name_space, key, __FILE__, __LINE__);
 }
 
 }  // namespace
 
 void register_boxed_kernels() {
-  library("_").fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_kernel>());
+  library("_", c10::DispatchKey::Lazy)
+      .fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_kernel>());
 
-  torch::Library& aten = library("aten");
+  torch::Library& aten = library("aten", c10::DispatchKey::Lazy);
   register_copies(aten);
   register_empty_operators(aten);
   register_storage_operators(aten);
@@ -87,6 +87,7 @@ void register_boxed_kernels() {
   register_index_operators(aten);
   register_creation_operators(aten);
   register_view_operators(aten);
+  register_view_autograd(library("aten", c10::DispatchKey::AutogradLazy));
 
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {

@@ -6,13 +6,12 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from program_builder import Program, Step, compiled, namespace, variables
-from torch.autograd.grad_mode import _force_original_view_tracking
 
 try:
     import torch_lazy
@@ -325,33 +324,15 @@ def compare(expected: Trace, actual: Trace, repetition: str) -> Difference | Non
     return None
 
 
-def check_program(
-    program: Program,
-    device: str,
-    branch_runs: int = 1,
-    on_view_replay: Callable[[], None] = lambda: None,
-) -> Difference | None:
+def check_program(program: Program, device: str, branch_runs: int = 1) -> Difference | None:
     """Runs a program until it is hot, then its branch, each against the CPU; returns the first
-    difference.
-
-    After a write to a viewed tensor autograd makes the view's history anew: with one as_strided on
-    the CPU, by replaying the view operators on the device types that PyTorch lists
-    (c10::Device::supports_as_strided), Lazy among them. No plugin can change that list. Where the
-    only difference is this one, the CPU made to replay too agrees with the device; such a run
-    counts as equal and `on_view_replay` is called.
-    """
+    difference."""
     plan = [(program.steps, run, str(run + 1)) for run in range(REPETITIONS)]
     if program.branch_tail:
         plan += [(program.branch, run, f"branch {run + 1}") for run in range(branch_runs)]
     for steps, run, label in plan:
         expected = run_program(steps, "cpu", run)
         found = compare(expected, run_program(steps, device, run, expected), label)
-        if found and device != "cpu":
-            with _force_original_view_tracking(True):
-                replayed = run_program(steps, "cpu", run)
-            found = compare(replayed, run_program(steps, device, run, replayed), label)
-            if not found:
-                on_view_replay()
         if found:
             return found
         wait_for_compiles()

@@ -13,7 +13,6 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from isolated import Outcome, run_isolated
@@ -139,28 +138,20 @@ def check_seed(
     device: str,
     operations: int = 40,
     shrink_seconds: float = 0.0,
-    on_view_replay: Callable[[], None] = lambda: None,
 ) -> tuple[Program, Difference] | None:
     """The (shrunk) program of the seed and its first difference, or None if the device agrees with
     the CPU."""
     program = generate(seed, operations)
-    found = check_program(program, device, on_view_replay=on_view_replay)
+    found = check_program(program, device)
     if found is None:
         return None
     return shrink(program, device, found, shrink_seconds) if shrink_seconds else (program, found)
 
 
 def _work(argv: argparse.Namespace, seed: str) -> dict | None:
-    replays: list[bool] = []
-    result = check_seed(
-        int(seed),
-        argv.device,
-        argv.operations,
-        argv.shrink_seconds,
-        on_view_replay=lambda: replays.append(True),
-    )
+    result = check_seed(int(seed), argv.device, argv.operations, argv.shrink_seconds)
     if result is None:
-        return {"view_replay": True} if replays else None
+        return None
     return {"difference": str(result[1]), "script": listing(result[0], argv.device)}
 
 
@@ -186,13 +177,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(listing(generate(argv.show, argv.operations), argv.device))
         return 0
     failures: list[Outcome] = []
-    replayed: list[str] = []
 
     def report(outcome: Outcome) -> None:
         if outcome.result is None and outcome.died is None:
-            return
-        if outcome.result and "view_replay" in outcome.result:
-            replayed.append(outcome.item)
             return
         failures.append(outcome)
         if outcome.died:
@@ -214,16 +201,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     equal = argv.programs - len(failures)
     seconds = time.monotonic() - started
-    print(
-        f"{equal} of {argv.programs} programs equal on {argv.device}, {len(replayed)} of them with "
-        f"the CPU replaying views as autograd does on {argv.device} ({seconds:.0f} s)"
-    )
+    print(f"{equal} of {argv.programs} programs equal on {argv.device} ({seconds:.0f} s)")
     print(
         json.dumps(
             {
                 "equal": equal,
                 "programs": argv.programs,
-                "view_replay_seeds": [int(item) for item in replayed],
                 "failing_seeds": [int(f.item) for f in failures],
             }
         )
