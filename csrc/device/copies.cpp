@@ -15,7 +15,7 @@
 namespace torch_lazy {
 namespace {
 
-const at::Tensor& synchronized_inner(const at::Tensor& tensor, const std::string& cause) {
+const at::Tensor& synchronized_inner(const at::Tensor& tensor, std::string_view cause) {
   LazyTensorImpl* impl = lazy_impl(tensor);
   if (!impl) return tensor;
   Recorder& recorder = Recorder::current();
@@ -82,6 +82,10 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
   const bool to_lazy = !device || device->type() == c10::DeviceType::Lazy;
   if (to_lazy && self.device().is_cpu() && !lazy_impl(self)) {
     const StepThreadState state;
+    if (is_plain_cpu(self)) {
+      at::Tensor copy = plain_cpu_copy(self, dtype, layout, pin_memory, memory_format);
+      if (copy.defined()) return wrap_inner(std::move(copy));
+    }
     return wrap_inner(at::_ops::_to_copy::redispatch(inner_keys(), self, dtype, layout,
                                                      c10::Device(c10::kCPU), std::nullopt,
                                                      non_blocking, memory_format));

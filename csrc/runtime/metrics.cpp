@@ -35,6 +35,13 @@ void Metrics::reset() {
   for (Named* named : {&windows_, &cuts_, &syncs_, &fallbacks_}) named->clear();
 }
 
+int64_t Metrics::count(Named& named, std::string_view key) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  auto counter = named.find(key);
+  if (counter == named.end()) counter = named.emplace(key, 0).first;
+  return ++counter->second;
+}
+
 Metrics& metrics() {
   static Metrics* const instance = new Metrics;
   return *instance;

@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 namespace torch_lazy {
 
@@ -34,14 +36,14 @@ class Metrics {
 
   // Windows as they ended: cold, warm, hot (ran an executable) or diverged (ran by operation).
   void count_window(const char* state) { count(windows_, state); }
-  void count_cut(const std::string& cause) { count(cuts_, cause); }
-  void count_sync(const std::string& cause) { count(syncs_, cause); }
+  void count_cut(std::string_view cause) { count(cuts_, cause); }
+  void count_sync(std::string_view cause) { count(syncs_, cause); }
   // Returns how often, this time included.
-  int64_t count_fallback(const std::string& operator_name) {
+  int64_t count_fallback(std::string_view operator_name) {
     return count(fallbacks_, operator_name);
   }
 
-  using Named = std::map<std::string, int64_t>;
+  using Named = std::map<std::string, int64_t, std::less<>>;
   Named windows() const { return copy(windows_); }
   Named cuts() const { return copy(cuts_); }
   Named syncs() const { return copy(syncs_); }
@@ -49,10 +51,7 @@ class Metrics {
   void reset();
 
  private:
-  int64_t count(Named& named, const std::string& key) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return ++named[key];
-  }
+  int64_t count(Named& named, std::string_view key);
   Named copy(const Named& named) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return named;

@@ -9,11 +9,12 @@
 
 namespace torch_lazy {
 
+// Guards against a script that begins windows in new ways for ever.
+constexpr size_t kMostSeen = 1 << 16;
+
 bool Beginnings::follow(const Tape& tape) {
   // Windows that are the same so far seldom part later.
   constexpr size_t kLongest = 16;
-  // Guards against a script that begins windows in new ways for ever.
-  constexpr size_t kMostSeen = 1 << 16;
   while (taken_ < tape.size() && taken_ < kLongest) {
     take(tape, taken_++);
     if (!std::has_single_bit(taken_)) continue;
@@ -21,6 +22,11 @@ bool Beginnings::follow(const Tape& tape) {
     if (seen_.insert(hash_).second) familiar_ = false;
   }
   return familiar_;
+}
+
+bool Beginnings::at_known_place(uint64_t place) {
+  if (places_.size() >= kMostSeen) places_.clear();
+  return !places_.insert(place).second;
 }
 
 void Beginnings::take(const Tape& tape, size_t index) {

@@ -25,11 +25,15 @@ class Beginnings {
   // deferred ones are. Returns whether the window is familiar.
   bool follow(const Tape& tape);
   bool familiar() const { return familiar_; }
+  // The window begins at a place in the program, see innermost_place(). Returns whether one has
+  // begun there before.
+  bool at_known_place(uint64_t place);
 
  private:
   void take(const Tape& tape, size_t index);
 
   ska::flat_hash_set<uint64_t> seen_;  // hashes of the beginnings
+  ska::flat_hash_set<uint64_t> places_;
   uint64_t hash_ = 0;                  // of the operations taken
   size_t taken_ = 0;
   bool familiar_ = true;

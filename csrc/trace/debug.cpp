@@ -7,7 +7,7 @@
 #include "trace/operator_info.h"
 
 namespace torch_lazy {
-void debug_window(const std::string& cause, const char* state, const Tape& tape) {
+void debug_window(std::string_view cause, const char* state, const Tape& tape) {
   if (config().debug < kDebugWindows || tape.empty()) return;
   debug_print(fmt::format("{} window: {} operations from {}, cut by {}", state, tape.size(),
                           to_string(tape.entry(0).location), cause));

@@ -115,8 +115,10 @@ bool Recorder::match() {
   }
   if (lock_.owns_lock()) lock_.unlock();
   // A window that begins as none has before is cold: nobody will ask where its operations came
-  // from.
-  if (beginnings_.follow(tape_))
+  // from. One operation tells little, so the place of the call must be known, too.
+  const bool familiar = beginnings_.follow(tape_);
+  const bool known_place = tape_.size() > 1 || beginnings_.at_known_place(innermost_place());
+  if (familiar && known_place)
     locate();
   else
     pass_operation_location();
@@ -153,12 +155,11 @@ void Recorder::bind_output(const OutputMetadata& output, ValueBinding& binding,
 void Recorder::end_deferred() {
   tape_.copy_outputs(cursor_.output_words());
   tape_.end();
-  std::string cause;
   const Segment::End* end = cursor_.end();
   if (end && end->automatic && cursor_.at_leaf())
     close(lock_, "period", true);
-  else if (limit_reached(cause))
-    close(lock_, cause, true);
+  else if (const char* limit = limit_reached())
+    close(lock_, limit, true);
   lock_.unlock();
 }
 
@@ -190,12 +191,11 @@ void Recorder::output(OutputMetadata::Kind kind, uint32_t source, const c10::Ten
 
 void Recorder::end_run() {
   tape_.end();
-  std::string cause;
   period_.push(tape_.entry(tape_.size() - 1).op->id);
   if (period_.at_boundary())
     close(lock_, "period", true);
-  else if (limit_reached(cause))
-    close(lock_, cause, true);
+  else if (const char* limit = limit_reached())
+    close(lock_, limit, true);
   lock_.unlock();
 }
 
@@ -248,7 +248,7 @@ void Recorder::admit_ready_traces() {
   }
 }
 
-void Recorder::sync(const std::string& cause) {
+void Recorder::sync(std::string_view cause) {
   metrics().count_sync(cause);
   cut(cause);
   const Lock lock(mutex());
@@ -258,7 +258,7 @@ void Recorder::sync(const std::string& cause) {
   }
 }
 
-void Recorder::cut_for_another(const std::string& cause) {
+void Recorder::cut_for_another(std::string_view cause) {
   Lock lock(mutex());
   if (running_) wait_until_idle(lock, *this);
   // A window that runs at once has nothing pending, and its owner may be in the middle of an
@@ -266,14 +266,14 @@ void Recorder::cut_for_another(const std::string& cause) {
   if (mode_ == Mode::kDeferring) close(lock, cause, false);
 }
 
-void Recorder::cut(const std::string& cause) {
+void Recorder::cut(std::string_view cause) {
   TORCH_INTERNAL_ASSERT(!lock_.owns_lock(), "a cut in the middle of an operation");
   Lock lock(mutex());
   if (running_) wait_until_idle(lock, *this);
   close(lock, cause, false);
 }
 
-void Recorder::close(Lock& lock, const std::string& cause, bool automatic) {
+void Recorder::close(Lock& lock, std::string_view cause, bool automatic) {
   if (mode_ == Mode::kIdle) return;
   metrics().count_cut(cause);
   const char* state = "cold";
@@ -362,17 +362,13 @@ void Recorder::forget_seen() {
   seen_numbers_ = 0;
 }
 
-bool Recorder::limit_reached(std::string& cause) const {
-  if (int64_t(tape_.size()) >= config().window_operations.load(std::memory_order_relaxed)) {
-    cause = "operations limit";
-    return true;
-  }
+const char* Recorder::limit_reached() const {
+  if (int64_t(tape_.size()) >= config().window_operations.load(std::memory_order_relaxed))
+    return "operations limit";
   if (mode_ == Mode::kDeferring &&
-      held_bytes_ > config().window_bytes.load(std::memory_order_relaxed)) {
-    cause = "bytes limit";
-    return true;
-  }
-  return false;
+      held_bytes_ > config().window_bytes.load(std::memory_order_relaxed))
+    return "bytes limit";
+  return nullptr;
 }
 
 }  // namespace torch_lazy

@@ -21,7 +21,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
-#include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -95,14 +95,14 @@ class Recorder {
   // --- Cuts
 
   // Runs what is pending, starts afresh, raises an error that a deferred operation left.
-  void sync(const std::string& cause);
+  void sync(std::string_view cause);
   // Runs what is pending; an error stays for the next sync.
-  void cut(const std::string& cause);
+  void cut(std::string_view cause);
   // Where the operation recorded last came from.
   LocationId location() const { return location_; }
 
   // Runs this window in its owner's stead; an error stays for the owner's next sync.
-  void cut_for_another(const std::string& cause);
+  void cut_for_another(std::string_view cause);
 
   // The storage dies: it is no longer an output of its window.
   static void forget(StorageState& storage) noexcept;
@@ -145,7 +145,7 @@ class Recorder {
   bool input(ValueBinding& binding, StorageState& storage, const c10::TensorImpl& impl,
              int64_t storage_bytes, uint8_t flags);
   void start_window(bool backward);
-  void close(Lock& lock, const std::string& cause, bool automatic);
+  void close(Lock& lock, std::string_view cause, bool automatic);
   void run_window(Lock& lock, const CompiledTrace::Version& version);
   void run_by_operation(Lock& lock, size_t operations);
   void diverge(Lock& lock);
@@ -157,7 +157,8 @@ class Recorder {
   void admit_ready_traces();
   // Finds where the open operation came from, unless begin() has.
   void locate();
-  bool limit_reached(std::string& cause) const;
+  // The limit that the window has reached; null for none.
+  const char* limit_reached() const;
   std::vector<bool> live() const;
   void release_bindings();
   [[noreturn]] void raise_error(Lock& lock);

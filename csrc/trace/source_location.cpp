@@ -129,6 +129,10 @@ std::string utf8(PyObject* text) {
   std::string out;
   if (text == nullptr || !PyUnicode_Check(text) || !PyUnicode_IS_COMPACT(text)) return out;
   const Py_ssize_t length = PyUnicode_GET_LENGTH(text);
+  if (PyUnicode_IS_ASCII(text)) {
+    out.assign(reinterpret_cast<const char*>(PyUnicode_1BYTE_DATA(text)), length);
+    return out;
+  }
   const int kind = PyUnicode_KIND(text);
   const void* data = PyUnicode_DATA(text);
   out.reserve(static_cast<size_t>(length));
@@ -356,7 +360,21 @@ LocationId current_location() {
   return cache.id_of(key_of(code), instruction_offset(outermost, code));
 }
 
+uint64_t innermost_place() {
+  const PyThreadState* thread = PyGILState_GetThisThreadState();
+  if (thread == nullptr) return 0;
+  for (const Frame* frame = innermost_frame(thread); frame != nullptr; frame = frame->previous)
+    if (PyCodeObject* code = code_of(frame))
+      return mix(reinterpret_cast<uintptr_t>(code) + size_t(instruction_offset(frame, code))) +
+             stamp_of(code->co_filename);
+  return 0;
+}
+
 #else
+
+uint64_t innermost_place() {
+  return 0;
+}
 
 // Unknown interpreter layout: the public API, which needs the GIL and makes frame objects.
 LocationId current_location() {

@@ -59,6 +59,12 @@ at::Tensor number_tensor(c10::ScalarType dtype, uint64_t low, uint64_t high) {
   return tensor;
 }
 
+// Returns where the next word goes.
+uint64_t* put_dims(uint64_t* to, c10::IntArrayRef dims) {
+  for (const int64_t dim : dims) *to++ = uint64_t(dim);
+  return to;
+}
+
 Operand constant(c10::IValue value, size_t number_word = 0) {
   Operand operand;
   operand.constant = std::move(value);
@@ -197,52 +203,57 @@ void Tape::string(std::string_view text) {
   }
 }
 
+uint64_t* Tape::extend(std::vector<uint64_t>& words, size_t count) {
+  const size_t size = words.size();
+  words.resize(size + count);
+  return words.data() + size;
+}
+
 void Tape::tensor_metadata(const c10::TensorImpl& impl, uint32_t storage, bool first,
                            int64_t bytes) {
   const c10::IntArrayRef sizes = impl.sizes(), strides = impl.strides();
-  word(uint64_t(storage) | uint64_t(first) << 32);
-  word(uint64_t(bytes));
-  word(uint64_t(c10::typeMetaToScalarType(impl.dtype())) | uint64_t(sizes.size()) << 32);
-  word(uint64_t(impl.storage_offset()));
-  words_.insert(words_.end(), sizes.begin(), sizes.end());
-  words_.insert(words_.end(), strides.begin(), strides.end());
+  uint64_t* to = extend(words_, 4 + 2 * sizes.size());
+  *to++ = uint64_t(storage) | uint64_t(first) << 32;
+  *to++ = uint64_t(bytes);
+  *to++ = uint64_t(c10::typeMetaToScalarType(impl.dtype())) | uint64_t(sizes.size()) << 32;
+  *to++ = uint64_t(impl.storage_offset());
+  put_dims(put_dims(to, sizes), strides);
 }
 
 void Tape::contiguous_metadata(c10::IntArrayRef sizes, c10::ScalarType dtype) {
-  word(uint64_t(1) << 32);
-  word(uint64_t(c10::multiply_integers(sizes)) * c10::elementSize(dtype));
-  word(uint64_t(dtype) | uint64_t(sizes.size()) << 32);
-  word(0);
-  words_.insert(words_.end(), sizes.begin(), sizes.end());
-  const auto strides = c10::contiguous_strides(sizes);
-  words_.insert(words_.end(), strides.begin(), strides.end());
+  uint64_t* to = extend(words_, 4 + 2 * sizes.size());
+  *to++ = uint64_t(1) << 32;
+  *to++ = uint64_t(c10::multiply_integers(sizes)) * c10::elementSize(dtype);
+  *to++ = uint64_t(dtype) | uint64_t(sizes.size()) << 32;
+  *to++ = 0;
+  put_dims(put_dims(to, sizes), c10::contiguous_strides(sizes));
 }
 
 void Tape::output(const OutputMetadata& output) {
-  outputs_.push_back(uint64_t(output.kind) | uint64_t(output.flags) << 8 |
-                     uint64_t(output.dtype) << 16 | uint64_t(output.sizes.size()) << 24 |
-                     uint64_t(output.source) << 32);
+  *extend(outputs_, 1) = uint64_t(output.kind) | uint64_t(output.flags) << 8 |
+                         uint64_t(output.dtype) << 16 | uint64_t(output.sizes.size()) << 24 |
+                         uint64_t(output.source) << 32;
   if (output.kind == OutputMetadata::Kind::kUndefined ||
       output.kind == OutputMetadata::Kind::kArgument)
     return;
-  outputs_.push_back(uint64_t(output.value) | uint64_t(output.storage) << 32);
-  outputs_.push_back(uint64_t(output.storage_bytes));
-  outputs_.push_back(uint64_t(output.offset));
-  outputs_.insert(outputs_.end(), output.sizes.begin(), output.sizes.end());
-  outputs_.insert(outputs_.end(), output.strides.begin(), output.strides.end());
+  uint64_t* to = extend(outputs_, 3 + 2 * output.sizes.size());
+  *to++ = uint64_t(output.value) | uint64_t(output.storage) << 32;
+  *to++ = uint64_t(output.storage_bytes);
+  *to++ = uint64_t(output.offset);
+  put_dims(put_dims(to, output.sizes), output.strides);
 }
 
 void Tape::output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorImpl& impl,
                   int64_t storage_bytes, uint8_t flags, uint32_t value, uint32_t storage) {
   const c10::IntArrayRef sizes = impl.sizes(), strides = impl.strides();
-  outputs_.push_back(uint64_t(kind) | uint64_t(flags) << 8 |
-                     uint64_t(c10::typeMetaToScalarType(impl.dtype())) << 16 |
-                     uint64_t(sizes.size()) << 24 | uint64_t(source) << 32);
-  outputs_.push_back(uint64_t(value) | uint64_t(storage) << 32);
-  outputs_.push_back(uint64_t(storage_bytes));
-  outputs_.push_back(uint64_t(impl.storage_offset()));
-  outputs_.insert(outputs_.end(), sizes.begin(), sizes.end());
-  outputs_.insert(outputs_.end(), strides.begin(), strides.end());
+  uint64_t* to = extend(outputs_, 4 + 2 * sizes.size());
+  *to++ = uint64_t(kind) | uint64_t(flags) << 8 |
+          uint64_t(c10::typeMetaToScalarType(impl.dtype())) << 16 | uint64_t(sizes.size()) << 24 |
+          uint64_t(source) << 32;
+  *to++ = uint64_t(value) | uint64_t(storage) << 32;
+  *to++ = uint64_t(storage_bytes);
+  *to++ = uint64_t(impl.storage_offset());
+  put_dims(put_dims(to, sizes), strides);
 }
 
 void Tape::copy_outputs(c10::ArrayRef<uint64_t> words) {
