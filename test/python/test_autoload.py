@@ -82,6 +82,39 @@ print((torch.ones(2) + 1).tolist())
     assert "Traceback" not in done.stderr
 
 
+def test_a_plugin_built_for_another_minor_version_of_torch_is_refused_in_one_sentence():
+    code = """
+import sys, types
+sys.modules["torch_lazy._build_info"] = types.SimpleNamespace(TORCH_VERSION="2.0.1+cpu")
+import torch
+print((torch.ones(2) + 1).tolist(), "torch_lazy._C" in sys.modules, torch.__version__)
+"""
+    done = run_script(code)
+
+    assert done.returncode == 0, done.stderr
+    values, version = done.stdout.strip().rsplit(" ", 1)
+    assert values == "[2.0, 2.0] False"
+    assert (
+        "device 'lazy' is not available: it was built for torch 2.0 and this is torch "
+        f"{version}: build it again with `pip install --no-build-isolation .`" in done.stderr
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_a_plugin_built_for_another_patch_version_of_torch_is_loaded():
+    code = f"""
+import sys, types
+from importlib.metadata import version
+newer = version("torch").split("+")[0] + "9+other"
+sys.modules["torch_lazy._build_info"] = types.SimpleNamespace(TORCH_VERSION=newer)
+import torch
+{USE}
+"""
+    done = run_script(code)
+
+    assert (done.returncode, done.stdout.strip(), done.stderr.strip()) == (0, "works", "")
+
+
 def test_torch_lazy_0_turns_deferring_off_but_keeps_the_device():
     code = f"""
 import torch, torch_lazy
