@@ -105,13 +105,6 @@ class CudaKernels : public testing::Test {
   }
 };
 
-Size slot(uint32_t index) {
-  return Size::of_slot(index);
-}
-Size one() {
-  return Size::constant(1);
-}
-
 LoopBuilder rows() {
   LoopBuilder builder(Axis::kReduced, {slot(0)}, {slot(1)});
   builder.kernel.size_slots = 4;

@@ -73,4 +73,21 @@ inline void expect_same_results(const FunctionalWindow& graphs,
         << inputs[i];
 }
 
+// The functional graph as text, after it has been found to compute what the recorded one does.
+inline std::string functional(const TapeBuilder& window, const TapeBuilder::Handles& live) {
+  const FunctionalWindow graphs(window, live);
+  expect_same_results(graphs, window.inputs(), window.inputs());
+  return "\n" + graphs.text();
+}
+
+// What functionalize() says when it refuses a window.
+inline std::string refusal(const TapeBuilder& window, const TapeBuilder::Handles& live) {
+  try {
+    FunctionalWindow(window, live);
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "none";
+}
+
 }  // namespace torch_lazy::testing

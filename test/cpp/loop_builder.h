@@ -19,6 +19,13 @@ inline std::vector<Size> sizes(std::initializer_list<int64_t> numbers) {
   return result;
 }
 
+inline Size slot(uint32_t index) {
+  return Size::of_slot(index);
+}
+inline Size one() {
+  return Size::constant(1);
+}
+
 struct LoopBuilder {
   Kernel kernel;
 

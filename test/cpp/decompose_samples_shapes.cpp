@@ -1,0 +1,122 @@
+// Sample calls of operators that make tensors and that rearrange them.
+
+#include "decompose_samples.h"
+
+namespace torch_lazy::testing {
+
+void add_creation(Samples& all) {
+  const auto like = [](ScalarType d) { return transposed(d); };
+  all["philox_bernoulli"] = {
+      [=](ScalarType d) {
+        return Arguments{like(d), at::scalar_tensor(99, at::kLong), 0.4};
+      },
+      [=](ScalarType d) {
+        return Arguments{at::zeros({0, 3}, d), at::scalar_tensor(99, at::kLong), 0.4};
+      }};
+  const std::vector<int64_t> sizes{2, 3}, strides{1, 2};
+  all["full"] = {
+      [=](ScalarType d) { return Arguments{sizes, 2, int64_t(d), kNone, kNone, kNone}; }};
+  all["full_like"] = {
+      [=](ScalarType d) { return Arguments{like(d), 2.5, kNone, kNone, kNone, kNone, kNone}; }};
+  all["new_full"] = {
+      [=](ScalarType d) { return Arguments{like(d), sizes, 2, kNone, kNone, kNone, kNone}; }};
+  all["fill.Scalar"] = over_one({3});
+  all["fill.Tensor"] = {[=](ScalarType d) {
+                          return Arguments{like(d), at::scalar_tensor(2.5)};
+                        },
+                        [=](ScalarType d) {
+                          return Arguments{like(d), wrapped(3)};
+                        }};
+  all["scalar_tensor"] = {[=](ScalarType d) {
+    return Arguments{3, int64_t(d), kNone, kNone, kNone};
+  }};
+  for (const char* name : {"zeros", "ones"})
+    all[name] = {[=](ScalarType d) { return Arguments{sizes, int64_t(d), kNone, kNone, kNone}; }};
+  for (const char* name : {"zeros_like", "ones_like"})
+    all[name] = over_one({kNone, kNone, kNone, kNone, kNone});
+  for (const char* name : {"new_zeros", "new_ones"})
+    all[name] = {
+        [=](ScalarType d) { return Arguments{like(d), sizes, kNone, kNone, kNone, kNone}; }};
+  all["arange"] = {[](ScalarType d) { return Arguments{5, int64_t(d), kNone, kNone, kNone}; }};
+  all["arange.start"] = {
+      [](ScalarType d) { return Arguments{-2, 5, int64_t(d), kNone, kNone, kNone}; }};
+  all["arange.start_step"] = {
+      [](ScalarType d) { return Arguments{-2, 50, 7, int64_t(d), kNone, kNone, kNone}; },
+      [](ScalarType d) { return Arguments{0.5, -3.0, -0.3, int64_t(d), kNone, kNone, kNone}; }};
+  for (const ScalarType to : {at::kFloat, at::kBool, at::kInt, at::kBFloat16, at::kDouble})
+    all["_to_copy"] =
+        all["_to_copy"] + std::vector<Sample>{[=](ScalarType d) {
+          return Arguments{transposed(d), int64_t(to), kNone, kNone, kNone, false, kNone};
+        }};
+  all["clone"] = over_one({kNone});
+  all["copy"] = {[=](ScalarType d) {
+                   return Arguments{like(d), tensor({4}, at::kFloat), false};
+                 },
+                 [=](ScalarType d) {
+                   return Arguments{tensor({3}, d), tensor({}, d), false};
+                 }};
+}
+
+void add_shapes(Samples& all) {
+  const auto list = [](const std::vector<int64_t>& values) { return c10::IValue(values); };
+  const auto tensors = [](const std::vector<Tensor>& values) { return c10::IValue(values); };
+  all["cat"] = {[=](ScalarType d) {
+                  return Arguments{tensors({tensor({2, 3}, d), transposed(d).slice(1, 0, 3)}), 0};
+                },
+                [=](ScalarType d) {
+                  return Arguments{tensors({tensor({2, 3}, d), tensor({2, 1}, at::kFloat)}), -1};
+                },
+                [=](ScalarType d) {
+                  return Arguments{tensors({tensor({0}, d), tensor({2, 3}, d)}), 1};
+                }};
+  all["stack"] = {
+      [=](ScalarType d) {
+        return Arguments{tensors({tensor({2, 3}, d), sliced(d).slice(0, 0, 2).slice(1, 1, 4)}), 1};
+      },
+      [=](ScalarType d) {
+        return Arguments{tensors({tensor({2}, d), tensor({2}, d)}), -1};
+      }};
+  all["constant_pad_nd"] = {[=](ScalarType d) {
+                              return Arguments{tensor({3, 4}, d), list({1, 2}), 2};
+                            },
+                            [=](ScalarType d) {
+                              return Arguments{sliced(d), list({-1, 2, 1, -1}), 0.5};
+                            }};
+  for (const char* name : {"tril", "triu"})
+    all[name] = {[](ScalarType d) {
+                   return Arguments{tensor({3, 4}, d), 0};
+                 },
+                 [](ScalarType d) {
+                   return Arguments{tensor({2, 4, 3}, d), -1};
+                 },
+                 [](ScalarType d) {
+                   return Arguments{special(d).expand({4, -1}), 1};
+                 }};
+  all["slice_backward"] = {
+      [=](ScalarType d) {
+        return Arguments{tensor({3, 2}, d), list({3, 6}), 1, 1, 5, 2};
+      },
+      [=](ScalarType d) {
+        return Arguments{tensor({2, 6}, d), list({3, 6}), 0, -2, 9223372036854775807, 1};
+      }};
+  all["select_backward"] = {[=](ScalarType d) {
+    return Arguments{tensor({3}, d), list({3, 6}), 1, -2};
+  }};
+  all["diagonal_backward"] = {[=](ScalarType d) {
+                                return Arguments{tensor({3}, d), list({3, 6}), 1, 0, 1};
+                              },
+                              [=](ScalarType d) {
+                                return Arguments{tensor({4, 2}, d), list({3, 4, 6}), -1, 0, -1};
+                              }};
+  all["glu"] = {[](ScalarType d) {
+                  return Arguments{tensor({3, 4}, d), 1};
+                },
+                [](ScalarType d) {
+                  return Arguments{tensor({4, 3}, d), 0};
+                }};
+  all["glu_backward"] = {[](ScalarType d) {
+    return Arguments{tensor({3, 2}, d), tensor({3, 4}, d), 1};
+  }};
+}
+
+}  // namespace torch_lazy::testing

@@ -1,0 +1,99 @@
+// Functions of the prelude, called in kernels that are compiled for each instruction set that this
+// machine has.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/kernel_compiler.h"
+#include "codegen/prelude.h"
+
+namespace torch_lazy {
+
+inline std::vector<std::string> words(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> result;
+  for (std::string word; stream >> word;) result.push_back(word);
+  return result;
+}
+
+// Instantiated in prelude_test.cpp.
+class PreludeOnTargetTest : public testing::TestWithParam<KernelTarget> {
+ protected:
+  void SetUp() override {
+    if (kernel_vector_bits(GetParam()) > kernel_vector_bits()) {
+      GTEST_SKIP() << "this machine lacks the instructions";
+    }
+  }
+
+  int lanes() const { return kernel_vector_bits(GetParam()) / 32; }
+  codegen::Target target() const { return {.lanes = lanes()}; }
+
+  // A kernel of `body`, which sees pointers p[0] ..., and begin and end.
+  KernelFunction compile(const std::set<std::string>& functions, const std::string& body) {
+    kernel_ = compile_kernel(
+        codegen::prelude_for(target(), functions) +
+            "extern \"C\" void kernel(void* const* p, const int64* sizes, const double* numbers,\n"
+            "                       int64 begin, int64 end) {\n" +
+            body + "\n}\n",
+        "kernel", GetParam());
+    return kernel_->function;
+  }
+
+  // `result[i] = function(a[i], b[i])` by vectors, with the end of the arrays masked.
+  template <class A, class R>
+  std::vector<R> map(const std::string& function, const std::string& type,
+                     const std::string& result_type, const std::vector<A>& a,
+                     const std::vector<A>& b = {}, const std::string& value = "") {
+    const std::string load = "lazy_load_" + type, store = "lazy_store_" + result_type;
+    const auto loads = [&](const std::string& arguments) {
+      return load + "(a + i" + arguments + ")" +
+             (b.empty() ? "" : ", " + load + "(b + i" + arguments + ")");
+    };
+    const KernelFunction kernel =
+        compile({function + ":v_" + (value.empty() ? type : value), load, load + ":int", store,
+                 store + ":int"},
+                "auto* a = (const " + storage(type) + "*)p[0], *b = (const " + storage(type) +
+                    "*)p[1];\n" + "auto* result = (" + storage(result_type) + "*)p[2];\n" +
+                    "int64 i = begin;\n"
+                    "for (; i + LAZY_LANES <= end; i += LAZY_LANES)\n  " +
+                    store + "(result + i, " + function + "(" + loads("") + "));\n" +
+                    "if (i < end) { const int n = end - i; " + store + "(result + i, " + function +
+                    "(" + loads(", n") + "), n); }");
+    std::vector<R> result(a.size());
+    void* const pointers[] = {const_cast<A*>(a.data()), const_cast<A*>(b.data()), result.data()};
+    kernel(pointers, nullptr, nullptr, 0, static_cast<int64_t>(a.size()));
+    return result;
+  }
+
+  // The same one by one, through the scalar functions.
+  template <class T>
+  std::vector<T> map_scalars(const std::string& function, const std::string& type,
+                             const std::vector<T>& a) {
+    const KernelFunction kernel =
+        compile({function + ":" + type, "lazy_get_" + type, "lazy_put_" + type},
+                "auto* a = (const " + type + "*)p[0];\nauto* result = (" + type + "*)p[1];\n" +
+                    "for (int64 i = begin; i < end; ++i) lazy_put_" + type + "(result + i, " +
+                    function + "(lazy_get_" + type + "(a + i)));");
+    std::vector<T> result(a.size());
+    void* const pointers[] = {const_cast<T*>(a.data()), result.data()};
+    kernel(pointers, nullptr, nullptr, 0, static_cast<int64_t>(a.size()));
+    return result;
+  }
+
+  static std::string storage(const std::string& type) {
+    if (type == "bfloat16" || type == "half") return "unsigned short";
+    return type == "bool" ? "unsigned char" : type;
+  }
+
+ private:
+  std::shared_ptr<const CompiledKernel> kernel_;
+};
+
+}  // namespace torch_lazy
