@@ -9,6 +9,7 @@
 #include "runtime/debug.h"
 #include "runtime/metrics.h"
 #include "trace/debug.h"
+#include "trace/operation_location.h"
 
 namespace torch_lazy {
 

@@ -43,20 +43,4 @@ std::string to_string(LocationId id);
 // named. Locations already given out keep their meaning.
 void set_library_prefixes(std::vector<std::string> prefixes);
 
-// Maps autograd nodes to the line of the forward operation that made them. Keeps the latest 65,536
-// entries; an older one reads as kNoLocation. Sequence numbers count per thread, so each
-// is paired with the thread that ran forward (Node::thread_id, RecordFunction::currentThreadId).
-void remember_forward(uint64_t sequence_number, uint64_t forward_thread, LocationId id);
-LocationId forward_location(uint64_t sequence_number, uint64_t forward_thread);
-
-// The location to record for the operation that is being dispatched. In backward this is the line
-// of the forward operation that the running autograd node belongs to, if still known. Where
-// autograd has just made a node for this operation (it does so right before it calls the kernel
-// below itself), the location is also remembered for that node.
-LocationId current_operation_location(bool in_backward);
-
-// Instead, for an operation whose location nobody will ask for: the node that autograd may have
-// made for it is not taken for the next operation's.
-void pass_operation_location();
-
 }  // namespace torch_lazy

@@ -1,0 +1,117 @@
+#include "runtime/lower_items.h"
+
+#include <c10/util/Exception.h>
+
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include "runtime/pass_times.h"
+
+namespace torch_lazy {
+namespace {
+
+using codegen::BufferBinding;
+using codegen::LoweredKernel;
+
+class ItemLowering {
+ public:
+  ItemLowering(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
+               const PlanOptions& options)
+      : graph_(graph), inputs_(inputs), options_(options) {
+    for (const GraphInput& input : inputs) offsets_.push_back(input.offset);
+  }
+
+  // Placements are guesses until the kernels are known: one whose kernel reads the old content at
+  // other elements than it writes is taken back. A group is lowered again only where a value that
+  // it touches has got another layout.
+  LoweredItems run() {
+    std::vector<Layout> layouts;
+    for (const CoreValue& value : graph_.values) layouts.push_back({value.sizes, value.strides, 0});
+    std::vector<FusedItem> fused = fuse_all();
+    {
+      const PassTimer timer("lower");
+      for (FusedItem& item : fused) lower_first(layouts, std::move(item));
+    }
+    const PassTimer timer("place");
+    fused.clear();
+    for (const LoweredItem& lowered : items_) fused.push_back(lowered.item);
+    placements_ = place_values(graph_, inputs_, fused);
+    std::vector<ValueId> taken_back;
+    do {
+      std::vector<bool> laid_out_anew(layouts.size());
+      for (size_t id = 0; id < layouts.size(); ++id)
+        laid_out_anew[id] = !(layouts[id] == placements_.layouts[id]);
+      layouts = placements_.layouts;
+      taken_back.clear();
+      for (LoweredItem& lowered : items_) {
+        if (touches(lowered, laid_out_anew)) lower_again(layouts, lowered);
+        take_back_conflicts(graph_, inputs_, lowered.kernels, placements_, taken_back);
+      }
+    } while (!taken_back.empty());
+    return {std::move(items_), std::move(placements_)};
+  }
+
+ private:
+  std::vector<FusedItem> fuse_all() const {
+    const PassTimer timer("fuse");
+    return fuse(graph_);
+  }
+
+  codegen::LowerContext context(const std::vector<Layout>& layouts) const {
+    return {graph_, layouts, offsets_, options_.lanes, options_.threads};
+  }
+
+  static bool touches(const LoweredItem& lowered, const std::vector<bool>& values) {
+    for (const LoweredKernel& kernel : lowered.kernels)
+      for (const BufferBinding& binding : kernel.buffers)
+        if (binding.value >= 0 && values[size_t(binding.value)]) return true;
+    return false;
+  }
+
+  void lower_again(const std::vector<Layout>& layouts, LoweredItem& lowered) const {
+    std::optional<codegen::LowerFailure> failure;
+    lowered.kernels =
+        codegen::lower(context(layouts), std::get<FusionGroup>(lowered.item), failure);
+    TORCH_INTERNAL_ASSERT(!failure, "a group that could be lowered no longer can");
+  }
+
+  // Splits groups until each is a kernel or a single node.
+  void lower_first(const std::vector<Layout>& layouts, FusedItem item) {
+    auto* group = std::get_if<FusionGroup>(&item);
+    if (!group) {
+      items_.push_back({std::move(item), {}});
+      return;
+    }
+    std::optional<codegen::LowerFailure> failure;
+    std::vector<LoweredKernel> kernels = codegen::lower(context(layouts), *group, failure);
+    if (!failure) {
+      items_.push_back({std::move(item), std::move(kernels)});
+    } else if (group->nodes.size() == 1) {
+      for (const NodeId inlined : group->inlined)
+        if (made_for_library_.insert(inlined).second) items_.push_back({inlined, {}});
+      items_.push_back({group->nodes[0], {}});
+    } else {
+      const NodeId at = failure->node > group->nodes.front() ? failure->node : group->nodes.back();
+      for (FusionGroup& part : split_before(graph_, *group, at))
+        lower_first(layouts, std::move(part));
+    }
+  }
+
+  const CoreGraph& graph_;
+  const std::vector<GraphInput>& inputs_;
+  const PlanOptions options_;
+  std::vector<int64_t> offsets_;
+  std::vector<LoweredItem> items_;
+  Placements placements_;
+  std::unordered_set<NodeId> made_for_library_;  // inlined nodes that a library call reads
+};
+
+}  // namespace
+
+LoweredItems lower_items(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
+                         const PlanOptions& options) {
+  return ItemLowering(graph, inputs, options).run();
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,28 @@
+// What a graph's fused items became: kernels in the loop IR, nodes that run by themselves, and the
+// memory that their values lie in. The first half of planning.
+#pragma once
+
+#include <vector>
+
+#include "codegen/lower.h"
+#include "graph/fuse.h"
+#include "runtime/placement.h"
+#include "runtime/plan.h"
+
+namespace torch_lazy {
+
+struct LoweredItem {
+  FusedItem item;
+  std::vector<codegen::LoweredKernel> kernels;  // of a group
+};
+
+struct LoweredItems {
+  std::vector<LoweredItem> items;  // in the order they run
+  Placements placements;
+};
+
+// Groups that cannot be a kernel are split, down to nodes for library calls.
+LoweredItems lower_items(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
+                         const PlanOptions& options);
+
+}  // namespace torch_lazy
