@@ -63,8 +63,10 @@ struct GraphInput {
 
 struct CompileOptions {
   std::vector<GraphInput> inputs;  // one per graph input
-  bool deterministic = false;      // torch.use_deterministic_algorithms was on when recorded
-  bool verify = false;             // check metadata of every value against the graph while running
+  // torch.use_deterministic_algorithms was on when recorded: equal runs give equal bits.
+  bool deterministic = false;
+  bool verify = false;  // check metadata of every value against the graph while running
+  bool operator==(const CompileOptions&) const = default;
 };
 
 // What a run is given. References are valid during run() only.

@@ -84,23 +84,24 @@ std::shared_ptr<Executable> compile_or_decline(const std::shared_ptr<torch::jit:
   }
 }
 
-// Executables by structure of their graph and aliases of its inputs: traces that differ in source
+// Executables by structure of their graph and compile options: traces that differ in source
 // lines only share one. Only the compile thread comes here.
 struct Runnable {
   std::shared_ptr<Executable> executable;
   std::shared_ptr<std::mutex> running;
 };
 
-Runnable executable_for(const WindowGraph& window) {
+Runnable executable_for(const WindowGraph& window, bool deterministic) {
   struct Compiled {
     std::string backend;
     std::shared_ptr<torch::jit::Graph> graph;
-    std::vector<GraphInput> inputs;
+    CompileOptions options;
     Runnable runnable;
   };
   const std::shared_ptr<torch::jit::Graph>& graph = window.graph;
   CompileOptions options;
   options.inputs = graph_inputs(window);
+  options.deterministic = deterministic;
   options.verify = config().verify;
   static auto* const executables = new std::unordered_map<uint64_t, std::vector<Compiled>>;
   static uint64_t generation = 0;
@@ -111,19 +112,23 @@ Runnable executable_for(const WindowGraph& window) {
   }
   std::vector<Compiled>& same_hash = (*executables)[hash_graph(*graph).low];
   for (const Compiled& compiled : same_hash)
-    if (compiled.backend == backend && compiled.inputs == options.inputs &&
+    if (compiled.backend == backend && compiled.options == options &&
         same_graph(*compiled.graph, *graph))
       return compiled.runnable;
   Runnable made{compile_or_decline(graph, options), std::make_shared<std::mutex>()};
   increment(metrics().compiles);
-  same_hash.push_back({backend, graph, options.inputs, made});
+  same_hash.push_back({backend, graph, std::move(options), made});
   return made;
 }
 
 }  // namespace
 
-CompiledTrace::CompiledTrace(Tape tape, Promotion promotion, std::vector<bool> live)
-    : tape_(std::move(tape)), promotion_(std::move(promotion)), live_(std::move(live)) {
+CompiledTrace::CompiledTrace(Tape tape, Promotion promotion, std::vector<bool> live,
+                             bool deterministic)
+    : tape_(std::move(tape)),
+      promotion_(std::move(promotion)),
+      deterministic_(deterministic),
+      live_(std::move(live)) {
   if (!promotion_.empty()) {
     uint32_t next = 0;
     for (size_t i = 0; i < tape_.size(); ++i) {
@@ -168,7 +173,7 @@ void CompiledTrace::compile() {
       version->graph = graph_from_tape(tape_, live, promotion_);
     }
     version->live = std::move(live);
-    const Runnable runnable = executable_for(version->graph);
+    const Runnable runnable = executable_for(version->graph, deterministic_);
     version->executable = runnable.executable;
     version->running = runnable.running;
     if (config().debug >= kDebugGraphs)
@@ -198,7 +203,7 @@ void queue_compile(const std::shared_ptr<CompiledTrace>& trace) {
 }  // namespace
 
 std::shared_ptr<CompiledTrace> compiled_trace(const Tape& recorded, const Promotion& promotion,
-                                              const std::vector<bool>& live,
+                                              const std::vector<bool>& live, bool deterministic,
                                               std::chrono::nanoseconds spent) {
   Tape masked;  // left empty without promotion
   if (!promotion.empty()) masked = recorded.prefix(recorded.size());
@@ -209,7 +214,9 @@ std::shared_ptr<CompiledTrace> compiled_trace(const Tape& recorded, const Promot
   const std::lock_guard<std::mutex> lock(all.mutex);
   std::shared_ptr<CompiledTrace> found;
   for (const auto& trace : all.traces[hash])
-    if (trace->promotion() == promotion && trace->tape().same_words(tape)) found = trace;
+    if (trace->promotion() == promotion && trace->deterministic() == deterministic &&
+        trace->tape().same_words(tape))
+      found = trace;
   if (!found) {
     if (all.operations > kMostOperations) {
       all.traces.clear();
@@ -217,7 +224,8 @@ std::shared_ptr<CompiledTrace> compiled_trace(const Tape& recorded, const Promot
       ++all.generation;
     }
     all.operations += tape.size();
-    found = std::make_shared<CompiledTrace>(tape.prefix(tape.size()), promotion, live);
+    found =
+        std::make_shared<CompiledTrace>(tape.prefix(tape.size()), promotion, live, deterministic);
     all.traces[hash].push_back(found);
   }
   if (found->finished()) return found;

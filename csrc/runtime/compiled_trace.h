@@ -18,11 +18,13 @@ namespace torch_lazy {
 class CompiledTrace {
  public:
   // `live`: by storage slot, whether it outlived the window when the trace was taped.
-  CompiledTrace(Tape tape, Promotion promotion, std::vector<bool> live);
+  // `deterministic`: what CompileOptions has.
+  CompiledTrace(Tape tape, Promotion promotion, std::vector<bool> live, bool deterministic = false);
 
   // Promoted numbers are 0 on it: the trace has none of its own.
   const Tape& tape() const { return tape_; }
   const Promotion& promotion() const { return promotion_; }
+  bool deterministic() const { return deterministic_; }
   // Of one operation.
   c10::ArrayRef<PromotedNumber> promoted(size_t operation) const {
     if (promotion_.empty()) return {};
@@ -56,6 +58,7 @@ class CompiledTrace {
  private:
   const Tape tape_;
   const Promotion promotion_;
+  const bool deterministic_;
   std::vector<uint32_t> promotion_begins_;  // by operation, and one past; none without promotion
   std::vector<std::vector<OutputMetadata>> outputs_;  // by operation
   mutable std::mutex mutex_;                          // guards the fields below
@@ -71,9 +74,10 @@ class CompiledTrace {
 };
 
 // The compiled trace with these words, whatever the promoted numbers, made if there is none yet; it
-// is queued for compiling once that pays. `spent`: how long its recording took.
+// is queued for compiling once that pays. Of the state word a compile depends on `deterministic`
+// alone: the rest is in force when the executable runs. `spent`: how long its recording took.
 std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const Promotion& promotion,
-                                              const std::vector<bool>& live,
+                                              const std::vector<bool>& live, bool deterministic,
                                               std::chrono::nanoseconds spent);
 
 // Queues the traces whose compiles are put off, or were on their way when the process was forked.

@@ -349,8 +349,9 @@ bool Recorder::learn(bool automatic) {
   if (history.recordings() < 2) return false;
   if (config().defer == Defer::kNever) return true;
   const TraceKey key{state_, backward_};
-  auto trace = compiled_trace(tape_, history.promotion(words), live(),
-                              std::chrono::steady_clock::now() - started_);
+  auto trace =
+      compiled_trace(tape_, history.promotion(words), live(), state_.deterministic_algorithms,
+                     std::chrono::steady_clock::now() - started_);
   if (!awaited_traces_.insert(trace.get()).second) return true;
   if (trace->finished())
     finished_seen_ = 0;  // by another thread: admitted when the next window starts

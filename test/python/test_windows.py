@@ -162,6 +162,21 @@ def test_a_changed_global_state_is_not_ignored(device, state):
     same(result.cpu(), expected)
 
 
+def test_deterministic_algorithms_have_executables_of_their_own(device):
+    value = torch.randn(2, 11).to(device)
+    hot(step, value)
+    compiled = torch_lazy.compile_count()
+
+    torch.use_deterministic_algorithms(True)
+    try:
+        result = hot(step, value)
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+    assert torch_lazy.compile_count() == compiled + 1
+    same(result.cpu(), step(value.cpu()))
+
+
 def test_a_divergence_runs_the_prefix_and_learns_the_branch(device):
     value = torch.randn(3, 8).to(device)
 

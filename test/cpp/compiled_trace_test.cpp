@@ -1,0 +1,92 @@
+// What a backend is told of the windows that it compiles, and how often it is asked.
+
+#include "runtime/compiled_trace.h"
+
+#include <gtest/gtest.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+#include "backend/host_backend.h"
+#include "backend/interpreter/interpreter.h"
+#include "backend/registry.h"
+#include "runtime/config.h"
+#include "tape_builder.h"
+
+namespace torch_lazy {
+namespace {
+
+using testing::Handle;
+using testing::TapeBuilder;
+
+std::vector<CompileOptions>& asked() {
+  static std::vector<CompileOptions> options;
+  return options;
+}
+
+class NothingToRun final : public Executable {
+ public:
+  RunResult run(const RunArguments&) override { return {}; }
+};
+
+// Notes the options of every compile.
+class NotingBackend final : public HostBackend {
+ public:
+  NotingBackend() : HostBackend("noting", "notes what it is asked") {}
+  std::unique_ptr<CompileHandle> compile(std::shared_ptr<torch::jit::Graph>,
+                                         const CompileOptions& options) override {
+    asked().push_back(options);
+    return compiled(std::make_shared<NothingToRun>());
+  }
+};
+
+// Other tests expect the interpreter wherever anything is registered.
+class CompiledTraceTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (registered_backends().empty()) register_interpreter_backend();
+    register_backend(
+        "noting", []() -> std::unique_ptr<Backend> { return std::make_unique<NotingBackend>(); });
+  }
+  void SetUp() override {
+    asked().clear();
+    before_ = backend_name();
+    set_backend_name("noting");
+  }
+  void TearDown() override { set_backend_name(before_); }
+
+ private:
+  std::string before_;
+};
+
+// A window of its own for each number of elements, so that no test finds another's executable.
+void compile_window(int64_t elements, bool deterministic) {
+  TapeBuilder window;
+  const Handle x = window.input(at::ones({elements}));
+  const Handle y = window.call("aten::exp", "", {x})[0];
+  CompiledTrace(window.tape.prefix(1), {}, window.live({y}), deterministic).compile();
+}
+
+TEST_F(CompiledTraceTest, TheBackendIsToldWhetherDeterministicAlgorithmsWereAskedFor) {
+  compile_window(2, true);
+  compile_window(3, false);
+
+  ASSERT_EQ(asked().size(), 2u);
+  EXPECT_TRUE(asked()[0].deterministic);
+  EXPECT_FALSE(asked()[1].deterministic);
+}
+
+TEST_F(CompiledTraceTest, EqualGraphsWithEqualOptionsAreCompiledOnce) {
+  compile_window(4, true);
+  compile_window(4, true);
+
+  EXPECT_EQ(asked().size(), 1u);
+}
+
+TEST_F(CompiledTraceTest, ADeterministicWindowGetsAnExecutableOfItsOwn) {
+  compile_window(5, false);
+  compile_window(5, true);
+
+  EXPECT_EQ(asked().size(), 2u);
+}
+
+}  // namespace
+}  // namespace torch_lazy
