@@ -161,6 +161,33 @@ TEST(Fuse, AGroupThatReadsALibraryCallRunsAfterIt) {
             "{s | store s} [4, 4]\naten::mm m\n{u | store u} [4, 4]\naten::mm n\n");
 }
 
+TEST(Fuse, AGroupWithAGatherStaysWhereItIs) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, 4, strides=[4, 1], device=cpu),
+      %b : Float(9, 4, strides=[4, 1], device=cpu),
+      %i : Long(4, strides=[1], device=cpu)):
+  %dim : int = prim::Constant[value=0]()
+  %s : Float(4, 4, strides=[4, 1], device=cpu) = aten::exp(%a)
+  %m : Float(4, 4, strides=[4, 1], device=cpu) = aten::mm(%s, %s)
+  %t : Float(4, 4, strides=[4, 1], device=cpu) = aten::index_select(%b, %dim, %i)
+  %u : Float(4, 4, strides=[4, 1], device=cpu) = aten::mul(%s, %t)
+  %n : Float(4, 4, strides=[4, 1], device=cpu) = aten::mm(%u, %m)
+  return (%n))"),
+            "{s | store s} [4, 4]\naten::mm m\n{t, u | store u} [4, 4]\naten::mm n\n");
+}
+
+TEST(Fuse, AGroupDoesNotRunBeforeAThirdOneThatItReads) {
+  EXPECT_EQ(
+      fused(R"(graph(%a : Float(4, 4, strides=[4, 1], device=cpu)):
+  %s : Float(4, 4, strides=[4, 1], device=cpu) = aten::exp(%a)
+  %m : Float(4, 4, strides=[4, 1], device=cpu) = aten::mm(%s, %s)
+  %v : Float(4, 4, strides=[4, 1], device=cpu) = aten::sin(%m)
+  %p : Float(4, 4, strides=[4, 1], device=cpu) = aten::mm(%v, %v)
+  %u : Float(4, 4, strides=[4, 1], device=cpu) = aten::mul(%s, %v)
+  %n : Float(4, 4, strides=[4, 1], device=cpu) = aten::mm(%u, %p)
+  return (%n))"),
+      "{s | store s} [4, 4]\naten::mm m\n{v, u | store v u} [4, 4]\naten::mm p\naten::mm n\n");
+}
+
 TEST(Fuse, NodesThatReadTheSameInputAreSiblings) {
   EXPECT_EQ(fused(R"(graph(%a : Float(4, 8, strides=[8, 1], device=cpu)):
   %x : Float(4, 8, strides=[8, 1], device=cpu) = aten::exp(%a)
@@ -196,6 +223,20 @@ TEST(Fuse, AGatherReadsItsSourceFromMemory) {
   %y : Float(4, 8, strides=[8, 1], device=cpu) = aten::index_select(%x, %dim, %i)
   return (%y))"),
             "{x | store x} [4, 8]\n{y | store y} [4, 8]\n");
+}
+
+TEST(Fuse, SixReductionsAreAKernelAtMost) {
+  std::string text = R"(graph(%a : Float(4, 8, strides=[8, 1], device=cpu)):
+  %dims : int[] = prim::Constant[value=[1]]()
+  %keep : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant())";
+  for (const char* name : {"r0", "r1", "r2", "r3", "r4", "r5", "r6"})
+    text += std::string("\n  %") + name +
+            " : Float(4, strides=[1], device=cpu) = aten::sum(%a, %dims, %keep, %none)";
+
+  EXPECT_EQ(fused(text + "\n  return (%r0, %r1, %r2, %r3, %r4, %r5, %r6)"),
+            "{r0, r1, r2, r3, r4, r5 | store r0 r1 r2 r3 r4 r5} [4, 8~]\n"
+            "{r6 | store r6} [4, 8~]\n");
 }
 
 // where(c, x, y) of the ends of three chains of forty nodes each.
