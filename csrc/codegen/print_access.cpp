@@ -100,7 +100,7 @@ std::string AccessPrinter::lane_indices(const Access& access, const Body& body) 
 std::string AccessPrinter::mask(ExprId predicate, const Body& body) const {
   if (predicate == kNoPredicate && !body.masked) return context_.call("lazy_splat_bool", {"true"});
   if (!body.masked) return read_vector(context_, predicate, body);
-  const std::string inside = context_.call("lazy_lanes_below", {"n"});
+  std::string inside = context_.call("lazy_lanes_below", {"n"});
   if (predicate == kNoPredicate) return inside;
   return context_.call("lazy_and", "v_bool", {read_vector(context_, predicate, body), inside});
 }

@@ -31,12 +31,13 @@ void read_choice(const char* name, Target& target, const char* first, Value if_f
                  const char* second, Value if_second) {
   const char* text = std::getenv(name);
   if (!text || !*text) return;
-  if (std::strcmp(text, first) == 0)
+  if (std::strcmp(text, first) == 0) {
     target = if_first;
-  else if (std::strcmp(text, second) == 0)
+  } else if (std::strcmp(text, second) == 0) {
     target = if_second;
-  else
+  } else {
     TORCH_WARN(name, "=", text, " is ignored: expected '", first, "' or '", second, "'");
+  }
 }
 
 void read_environment(Config& config) {

@@ -155,7 +155,7 @@ Operand decode_operand(Reader& reader, std::vector<InputMetadata>* inputs) {
         elements.push_back(decode_operand(reader, inputs));
         list.push_back(elements.back().constant);
       }
-      Operand operand = constant(std::move(list));
+      Operand operand = constant(list);
       operand.elements = std::move(elements);
       return operand;
     }
