@@ -27,7 +27,7 @@ struct Cache {
   std::atomic<uint64_t> generation{0};
 };
 
-// A trace of a thousand operations takes about 3 MB with its graph. A script that makes more traces
+// A trace of a thousand operations takes about 1 MB with its plan. A script that makes more traces
 // than this recompiles what it still uses.
 constexpr size_t kMostOperations = 200'000;
 
