@@ -54,12 +54,12 @@ py::dict metrics_dict() {
 
 py::list graphs() {
   py::list result;
-  for (const auto& version : compiled_versions()) {
-    py::dict graph;
-    graph["text"] = print_graph(*version->graph.graph);
-    graph["dot"] = draw_graph(*version->graph.graph);
-    graph["hash"] = hash_graph(*version->graph.graph).hex();
-    result.append(graph);
+  for (const auto& graph : compiled_graphs()) {
+    py::dict described;
+    described["text"] = print_graph(*graph);
+    described["dot"] = draw_graph(*graph);
+    described["hash"] = hash_graph(*graph).hex();
+    result.append(described);
   }
   return result;
 }

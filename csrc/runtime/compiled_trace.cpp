@@ -27,7 +27,7 @@ struct Cache {
   std::atomic<uint64_t> generation{0};
 };
 
-// A trace of a thousand operations takes about 3 MB with its graph. A script that makes more traces
+// A trace of a thousand operations takes about 1 MB with its plan. A script that makes more traces
 // than this recompiles what it still uses.
 constexpr size_t kMostOperations = 200'000;
 
@@ -91,10 +91,12 @@ struct Runnable {
   std::shared_ptr<std::mutex> running;
 };
 
-Runnable executable_for(const WindowGraph& window, bool deterministic) {
+Runnable executable_for(const CompiledTrace& trace, const WindowGraph& window,
+                        const std::vector<bool>& live, bool deterministic) {
   struct Compiled {
     std::string backend;
-    std::shared_ptr<torch::jit::Graph> graph;
+    std::shared_ptr<const CompiledTrace> trace;  // whose graph_of(live) it was made of
+    std::vector<bool> live;
     CompileOptions options;
     Runnable runnable;
   };
@@ -113,11 +115,11 @@ Runnable executable_for(const WindowGraph& window, bool deterministic) {
   std::vector<Compiled>& same_hash = (*executables)[hash_graph(*graph).low];
   for (const Compiled& compiled : same_hash)
     if (compiled.backend == backend && compiled.options == options &&
-        same_graph(*compiled.graph, *graph))
+        same_graph(*compiled.trace->graph_of(compiled.live), *graph))
       return compiled.runnable;
   Runnable made{compile_or_decline(graph, options), std::make_shared<std::mutex>()};
   increment(metrics().compiles);
-  same_hash.push_back({backend, graph, std::move(options), made});
+  same_hash.push_back({backend, trace.shared_from_this(), live, std::move(options), made});
   return made;
 }
 
@@ -148,13 +150,13 @@ std::shared_ptr<const CompiledTrace::Version> CompiledTrace::version() const {
 }
 
 std::shared_ptr<const CompiledTrace::Version> CompiledTrace::version_for(
-    const std::shared_ptr<CompiledTrace>& self, const std::vector<bool>& live) {
+    const std::vector<bool>& live) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (version_ && subset(live, version_->live)) return version_;
   const bool already_asked = subset(live, live_);
   if (!already_asked && !failed_) {
     unite(live_, live);
-    enqueue_compile(self);
+    enqueue_compile(shared_from_this());
   }
   return nullptr;
 }
@@ -173,12 +175,14 @@ void CompiledTrace::compile() {
       version->graph = graph_from_tape(tape_, live, promotion_);
     }
     version->live = std::move(live);
-    const Runnable runnable = executable_for(version->graph, deterministic_);
+    const Runnable runnable =
+        executable_for(*this, version->graph, version->live, deterministic_);
     version->executable = runnable.executable;
     version->running = runnable.running;
     if (config().debug >= kDebugGraphs)
       debug_print("graph " + hash_graph(*version->graph.graph).hex() + "\n" +
                   print_graph(*version->graph.graph));
+    version->graph.graph.reset();
     made = std::move(version);
   } catch (const std::exception& error) {
     if (metrics().count_fallback("compile failed") == 1)
@@ -253,14 +257,18 @@ uint64_t trace_generation() {
   return cache().generation.load(std::memory_order_acquire);
 }
 
-std::vector<std::shared_ptr<const CompiledTrace::Version>> compiled_versions() {
-  Cache& all = cache();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  std::vector<std::shared_ptr<const CompiledTrace::Version>> versions;
-  for (const auto& entry : all.traces)
-    for (const auto& trace : entry.second)
-      if (auto version = trace->version()) versions.push_back(std::move(version));
-  return versions;
+std::vector<std::shared_ptr<torch::jit::Graph>> compiled_graphs() {
+  std::vector<std::shared_ptr<const CompiledTrace>> compiled;
+  {
+    Cache& all = cache();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    for (const auto& entry : all.traces)
+      compiled.insert(compiled.end(), entry.second.begin(), entry.second.end());
+  }
+  std::vector<std::shared_ptr<torch::jit::Graph>> graphs;
+  for (const auto& trace : compiled)
+    if (const auto version = trace->version()) graphs.push_back(trace->graph_of(version->live));
+  return graphs;
 }
 
 }  // namespace torch_lazy

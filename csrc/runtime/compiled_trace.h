@@ -15,7 +15,8 @@
 
 namespace torch_lazy {
 
-class CompiledTrace {
+// Made by std::make_shared only.
+class CompiledTrace : public std::enable_shared_from_this<CompiledTrace> {
  public:
   // `live`: by storage slot, whether it outlived the window when the trace was taped.
   // `deterministic`: what CompileOptions has.
@@ -35,6 +36,7 @@ class CompiledTrace {
 
   // What a compile made of the trace; immutable.
   struct Version {
+    // Without its TorchScript graph, which is as large as all the rest: see graph_of().
     WindowGraph graph;
     std::vector<bool> live;  // storage slots that are outputs of the graph
     std::shared_ptr<Executable> executable;
@@ -48,8 +50,12 @@ class CompiledTrace {
   // Makes sure that a version for this live set exists or is being compiled: an executable serves
   // every subset of its live set, and a larger one is the union of all seen, so that the moment of
   // garbage collection makes no new versions for ever. Returns a version that serves it, or null.
-  std::shared_ptr<const Version> version_for(const std::shared_ptr<CompiledTrace>& self,
-                                             const std::vector<bool>& live);
+  std::shared_ptr<const Version> version_for(const std::vector<bool>& live);
+
+  // The graph that was compiled for these outputs, made again.
+  std::shared_ptr<torch::jit::Graph> graph_of(const std::vector<bool>& live) const {
+    return graph_from_tape(tape_, live, promotion_).graph;
+  }
 
   // Called by the compile queue, off the recording thread. Never raises: a compile that fails is
   // counted, said once, and leaves the trace to eager execution.
@@ -90,7 +96,7 @@ uint64_t finished_compiles();
 // them.
 uint64_t trace_generation();
 
-// All versions compiled so far, for printing.
-std::vector<std::shared_ptr<const CompiledTrace::Version>> compiled_versions();
+// The graphs of all versions compiled so far, for printing.
+std::vector<std::shared_ptr<torch::jit::Graph>> compiled_graphs();
 
 }  // namespace torch_lazy

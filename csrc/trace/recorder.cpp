@@ -283,7 +283,7 @@ void Recorder::close(Lock& lock, std::string_view cause, bool automatic) {
   } else if (mode_ == Mode::kDeferring) {
     if (!cursor_.end()) cursor_.find_again(tape_, true);
     const Segment::End* end = cursor_.end();
-    auto version = end ? end->trace->version_for(end->trace, live()) : nullptr;
+    auto version = end ? end->trace->version_for(live()) : nullptr;
     if (version) {
       run_window(lock, *version);
       state = "hot";

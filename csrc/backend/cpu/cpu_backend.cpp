@@ -71,9 +71,10 @@ class CpuBackend final : public HostBackend {
       if (kernel == nullptr) continue;
       codegen::stream_large_stores(kernel->lowered, streamed_bytes());
       kernels.push_back(torch_lazy::compile(kernel->lowered, machine));
+      kernel->lowered.kernel = {};  // a run needs the sizes and numbers only, and loops are large
+      kernel->lowered.buffers = {};
     }
-    return compiled(
-        std::make_shared<PlanExecutable>(core.graph, std::move(plan), std::move(kernels)));
+    return compiled(std::make_shared<PlanExecutable>(std::move(plan), std::move(kernels)));
   }
 };
 

@@ -169,9 +169,8 @@ class PlanExecutable::Run {
   size_t next_kernel_ = 0;
 };
 
-PlanExecutable::PlanExecutable(std::shared_ptr<torch::jit::Graph> graph, Plan plan,
-                               std::vector<PlanKernel> kernels)
-    : graph_(std::move(graph)), plan_(std::move(plan)), kernels_(std::move(kernels)) {}
+PlanExecutable::PlanExecutable(Plan plan, std::vector<PlanKernel> kernels)
+    : plan_(std::move(plan)), kernels_(std::move(kernels)) {}
 
 RunResult PlanExecutable::run(const RunArguments& arguments) {
   return Run(*this, arguments).run();

@@ -18,17 +18,14 @@ struct PlanKernel {
 class PlanExecutable final : public Executable {
  public:
   // `kernels` are those of the plan's kernel steps, in order.
-  PlanExecutable(std::shared_ptr<torch::jit::Graph> graph, Plan plan,
-                 std::vector<PlanKernel> kernels);
+  PlanExecutable(Plan plan, std::vector<PlanKernel> kernels);
 
   RunResult run(const RunArguments& arguments) override;
   int64_t workspace_bytes() const override { return plan_.arena_bytes; }
-  const Plan& plan() const { return plan_; }
 
  private:
   class Run;
 
-  const std::shared_ptr<torch::jit::Graph> graph_;  // the plan points into it
   const Plan plan_;
   const std::vector<PlanKernel> kernels_;
 };

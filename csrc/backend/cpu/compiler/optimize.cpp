@@ -5,6 +5,7 @@
 #include <llvm/IR/OptBisect.h>
 #include <llvm/IR/PassManager.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/ErrorHandling.h>
 #include <llvm/Target/TargetMachine.h>
 
@@ -25,6 +26,20 @@ constexpr const char* kPasses =
     "loop(indvars,loop-unroll-full),"
     "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)";
 
+// Loop strength reduction took a third of code generation and won nothing: an address is a base and
+// the loop's index, which the processor adds for free.
+constexpr const char* kCodeGeneratorOption = "-disable-lsr";
+
+// Global to this library's own LLVM: the passes of code generation have no other switches.
+void set_code_generator_option() {
+  static const bool set = [] {
+    const char* const arguments[] = {"torch_lazy", kCodeGeneratorOption};
+    // With a stream for errors it returns instead of ending the process.
+    return llvm::cl::ParseCommandLineOptions(2, arguments, "", &llvm::nulls());
+  }();
+  if (!set) llvm::report_fatal_error("LLVM does not know the option -disable-lsr");
+}
+
 // Code generation has no callback between passes, but its optional ones ask whether to run.
 class DeadlineGate : public llvm::OptPassGate {
  public:
@@ -38,7 +53,7 @@ class DeadlineGate : public llvm::OptPassGate {
 }  // namespace
 
 std::string describe_passes() {
-  return kPasses;
+  return std::string(kPasses) + ';' + kCodeGeneratorOption;
 }
 
 void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
@@ -66,6 +81,7 @@ void generate(llvm::Module& module, llvm::TargetMachine& machine, TorchLazyOutpu
     module.print(stream, nullptr);
     return;
   }
+  set_code_generator_option();
   DeadlineGate gate;
   module.getContext().setOptPassGate(gate);
   llvm::legacy::PassManager passes;
