@@ -25,7 +25,9 @@ namespace torch_lazy {
 
 class Call {
  public:
-  explicit Call(const OperatorInfo& op) : op_(op), recorder_(Recorder::current()) {}
+  explicit Call(const OperatorInfo& op) : op_(op), recorder_(Recorder::current()) {
+    __builtin_prefetch(&op);
+  }
   ~Call();
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;

@@ -10,7 +10,7 @@
 namespace torch_lazy {
 
 void warn_unknown_operator(const OperatorInfo& op) {
-  if (metrics().count_fallback(op.name) != 1 || !config().warn_fallbacks) return;
+  if (increment(metrics().fallbacks[op.name]) != 1 || !config().warn_fallbacks) return;
   warn(fmt::format(
       "torch_lazy does not know what {} (called at {}) reads and writes: each call runs what is "
       "pending and then the operator, as eager would. Silence with "

@@ -44,10 +44,10 @@ py::dict metrics_dict() {
   result["run_ns"] = all.run_ns.load();
   result["windows_run"] = all.windows_run.load();
   result["promoted"] = all.promoted.load();
-  result["windows"] = all.windows();
-  result["cuts"] = all.cuts();
-  result["syncs"] = all.syncs();
-  result["fallbacks"] = all.fallbacks();
+  result["windows"] = all.windows.counts();
+  result["cuts"] = all.cuts.counts();
+  result["syncs"] = all.syncs.counts();
+  result["fallbacks"] = all.fallbacks.counts();
   result["compile_ns"] = pass_times();
   return result;
 }

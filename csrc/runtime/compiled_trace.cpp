@@ -75,7 +75,7 @@ std::shared_ptr<Executable> compile_or_decline(const std::shared_ptr<torch::jit:
     return backend_by_name(name).compile(graph, options)->get();
   } catch (const std::exception& error) {
     if (name == kReferenceBackend) throw;
-    if (metrics().count_fallback("window not compiled") == 1 && config().warn_fallbacks)
+    if (increment(metrics().fallbacks["window not compiled"]) == 1 && config().warn_fallbacks)
       warn("backend '" + name +
            "' does not compile a window, which runs node by node instead: " + first_line(error));
     else if (config().debug >= kDebugGraphs)
@@ -175,8 +175,7 @@ void CompiledTrace::compile() {
       version->graph = graph_from_tape(tape_, live, promotion_);
     }
     version->live = std::move(live);
-    const Runnable runnable =
-        executable_for(*this, version->graph, version->live, deterministic_);
+    const Runnable runnable = executable_for(*this, version->graph, version->live, deterministic_);
     version->executable = runnable.executable;
     version->running = runnable.running;
     if (config().debug >= kDebugGraphs)
@@ -185,7 +184,7 @@ void CompiledTrace::compile() {
     version->graph.graph.reset();
     made = std::move(version);
   } catch (const std::exception& error) {
-    if (metrics().count_fallback("compile failed") == 1)
+    if (increment(metrics().fallbacks["compile failed"]) == 1)
       warn("a window could not be compiled, it stays eager: " + first_line(error));
   }
   const std::lock_guard<std::mutex> lock(mutex_);

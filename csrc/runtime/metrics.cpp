@@ -30,16 +30,29 @@ Metrics::Operations Metrics::operations() const {
 void Metrics::reset() {
   for (Counter* counter : {&compiles, &run_ns, &windows_run, &promoted})
     counter->store(0, std::memory_order_relaxed);
+  for (ByName* named : {&windows, &cuts, &syncs, &fallbacks}) named->reset();
   const std::lock_guard<std::mutex> lock(mutex_);
   before_reset_ = sum(threads_);
-  for (Named* named : {&windows_, &cuts_, &syncs_, &fallbacks_}) named->clear();
 }
 
-int64_t Metrics::count(Named& named, std::string_view key) {
+Metrics::Counter& Metrics::ByName::operator[](std::string_view name) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  auto counter = named.find(key);
-  if (counter == named.end()) counter = named.emplace(key, 0).first;
-  return ++counter->second;
+  const auto counter = counters_.find(name);
+  return counter != counters_.end() ? counter->second
+                                    : counters_.try_emplace(std::string(name), 0).first->second;
+}
+
+std::map<std::string, int64_t> Metrics::ByName::counts() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::map<std::string, int64_t> counts;
+  for (const auto& [name, counter] : counters_)
+    if (const int64_t count = counter.load(std::memory_order_relaxed)) counts.emplace(name, count);
+  return counts;
+}
+
+void Metrics::ByName::reset() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (auto& [name, counter] : counters_) counter.store(0, std::memory_order_relaxed);
 }
 
 Metrics& metrics() {

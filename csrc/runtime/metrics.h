@@ -2,6 +2,7 @@
 // lock.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -34,33 +35,27 @@ class Metrics {
   };
   Operations operations() const;
 
-  // Windows as they ended: cold, warm, hot (ran an executable) or diverged (ran by operation).
-  void count_window(const char* state) { count(windows_, state); }
-  void count_cut(std::string_view cause) { count(cuts_, cause); }
-  void count_sync(std::string_view cause) { count(syncs_, cause); }
-  // Returns how often, this time included.
-  int64_t count_fallback(std::string_view operator_name) {
-    return count(fallbacks_, operator_name);
-  }
+  // Counters by name. A counter lives as long as the process, so who counts often keeps it.
+  class ByName {
+   public:
+    Counter& operator[](std::string_view name);
+    std::map<std::string, int64_t> counts() const;  // without those that are 0
+    void reset();
 
-  using Named = std::map<std::string, int64_t, std::less<>>;
-  Named windows() const { return copy(windows_); }
-  Named cuts() const { return copy(cuts_); }
-  Named syncs() const { return copy(syncs_); }
-  Named fallbacks() const { return copy(fallbacks_); }
+   private:
+    mutable std::mutex mutex_;  // guards the map, not the counters in it
+    std::map<std::string, Counter, std::less<>> counters_;
+  };
+  ByName windows;    // as they ended: cold, warm, hot (ran an executable), diverged (by operation)
+  ByName cuts;       // by cause
+  ByName syncs;      // by cause
+  ByName fallbacks;  // by operator
   void reset();
 
  private:
-  int64_t count(Named& named, std::string_view key);
-  Named copy(const Named& named) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return named;
-  }
-
   mutable std::mutex mutex_;  // guards what is below
   std::deque<OfThread> threads_;
   Operations before_reset_;
-  Named windows_, cuts_, syncs_, fallbacks_;
 };
 
 // Global: counts for the whole process.
@@ -71,9 +66,29 @@ inline void count(Metrics::Counter& counter) {
   counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-// Relaxed increment: counters order nothing.
-inline void increment(Metrics::Counter& counter, int64_t by = 1) {
-  counter.fetch_add(by, std::memory_order_relaxed);
+// Relaxed increment: counters order nothing. Returns the new count.
+inline int64_t increment(Metrics::Counter& counter, int64_t by = 1) {
+  return counter.fetch_add(by, std::memory_order_relaxed) + by;
 }
+
+// The counters that one thread used last, by the address of their names: those are literals and
+// names of operators, which stay where they are.
+class RecentCounters {
+ public:
+  explicit RecentCounters(Metrics::ByName& counters) : counters_(counters) {}
+  void count(std::string_view name) {
+    Recent& recent = recent_[(reinterpret_cast<uintptr_t>(name.data()) >> 3) % recent_.size()];
+    if (recent.name != name.data()) recent = {name.data(), &counters_[name]};
+    increment(*recent.counter);
+  }
+
+ private:
+  struct Recent {
+    const char* name = nullptr;
+    Metrics::Counter* counter = nullptr;
+  };
+  Metrics::ByName& counters_;
+  std::array<Recent, 16> recent_;
+};
 
 }  // namespace torch_lazy

@@ -76,7 +76,7 @@ LocationId current_operation_location(bool in_backward) {
   return id;
 }
 
-void pass_operation_location() {
+void pass_operation_locations() {
   next_sequence_number = at::sequence_number::peek();
 }
 

@@ -95,9 +95,7 @@ OperatorInfo make_info(const c10::OperatorHandle& handle) {
   const bool deferrable = effects.known &&
                           !(rebinds && writes_what_it_does_not_return(schema, effects)) &&
                           recordable && !effects.random && (mask || !effects.data_dependent_output);
-  return {handle,
-          name,
-          id,
+  return {id,
           &effects,
           deferrable,
           mask,
@@ -108,7 +106,9 @@ OperatorInfo make_info(const c10::OperatorHandle& handle) {
           promotable_arguments(schema),
           name_takes_cpu_tensors(name),
           counts_versions(handle, effects),
-          returned_arguments(schema)};
+          returned_arguments(schema),
+          handle,
+          std::move(name)};
 }
 
 // Global: one entry per operator used, never removed, so references stay valid.

@@ -11,9 +11,9 @@
 
 namespace torch_lazy {
 
-struct OperatorInfo {
-  c10::OperatorHandle handle;
-  std::string name;        // "aten::add.Tensor"
+// What a recorded call reads comes first and lies in one cache line: in a script that does not
+// repeat, each operator is found in memory anew.
+struct alignas(64) OperatorInfo {
   uint64_t id;             // XXH3 of `name`: stable across processes, stands on the tape
   const Effects* effects;  // never null; lives as long as the process
 
@@ -39,6 +39,9 @@ struct OperatorInfo {
   bool counts_versions;
   // By return: the schema argument that is returned (in-place and out= variants), or -1.
   std::vector<int> returned_arguments;
+
+  c10::OperatorHandle handle;
+  std::string name;  // "aten::add.Tensor"
 };
 
 // Never fails; the reference stays valid for the life of the process. Thread safe.

@@ -132,6 +132,14 @@ bool take_outputs(c10::ArrayRef<OutputSummary> outputs, const Walker::Tensors& t
   return promotable;
 }
 
+// Whether an operation has numbers that may be promoted, whatever its dtypes.
+bool has_numbers(const OperatorInfo& op, c10::ArrayRef<uint64_t> words) {
+  if (op.promotable_arguments == 0) return false;
+  std::vector<uint32_t> numbers;
+  Walker(words, nullptr).walk(op.promotable_arguments, 0, numbers);
+  return !numbers.empty();
+}
+
 bool equal(const uint64_t* a, const uint64_t* b, size_t count) {
   return std::memcmp(a, b, count * sizeof(uint64_t)) == 0;
 }
@@ -147,8 +155,7 @@ std::vector<uint32_t> promotable_words(const Tape& tape) {
   std::vector<uint32_t> numbers;
   // Most windows have few or none: what comes after the last one is not looked at for dtypes.
   size_t last = tape.size();
-  while (last > 0 && promotable_words(*tape.entry(last - 1).op, tape.words(last - 1)).empty())
-    --last;
+  while (last > 0 && !has_numbers(*tape.entry(last - 1).op, tape.words(last - 1))) --last;
   if (last == 0) return numbers;
   std::vector<c10::ScalarType> dtypes(tape.values);
   c10::SmallVector<OutputSummary, 8> outputs;
@@ -160,13 +167,6 @@ std::vector<uint32_t> promotable_words(const Tape& tape) {
     summarize_outputs(tape.outputs(i), outputs);
     if (!take_outputs(outputs, walker.tensors(), dtypes)) numbers.resize(before);
   }
-  return numbers;
-}
-
-std::vector<uint32_t> promotable_words(const OperatorInfo& op, c10::ArrayRef<uint64_t> words) {
-  std::vector<uint32_t> numbers;
-  if (op.promotable_arguments != 0)
-    Walker(words, nullptr).walk(op.promotable_arguments, 0, numbers);
   return numbers;
 }
 

@@ -27,9 +27,6 @@ using Promotion = std::vector<PromotedNumber>;
 // Where numbers stand that may be promoted: indices into all_words(), ascending.
 std::vector<uint32_t> promotable_words(const Tape& tape);
 
-// The same for one operation by its own words, as indices into them, whatever its dtypes.
-std::vector<uint32_t> promotable_words(const OperatorInfo& op, c10::ArrayRef<uint64_t> words);
-
 // Whether a promoted number may have this value.
 bool may_be_promoted(uint64_t bits);
 

@@ -57,7 +57,7 @@ void Recorder::begin(const OperatorInfo& op) {
   const bool backward = torch::autograd::get_current_graph_task_id() != -1;
   // Mostly found by match(), if anybody may ask for it; where that takes the GIL it must be before
   // the lock.
-  const bool locates_now = (locating_takes_gil() && beginnings_.familiar()) || config().debug > 0;
+  const bool locates_now = (locating_takes_gil() && familiar_) || config().debug > 0;
   location_ = locates_now ? current_operation_location(backward) : kNoLocation;
   inputs_before_ = inputs_.size();
   const bool same_state = StateWord::current_version() == state_version_;
@@ -115,14 +115,7 @@ bool Recorder::match() {
     if (error_) raise_error(lock_);  // the caller abandons the operation
   }
   if (lock_.owns_lock()) lock_.unlock();
-  // A window that begins as none has before is cold: nobody will ask where its operations came
-  // from. One operation tells little, so the place of the call must be known, too.
-  const bool familiar = beginnings_.follow(tape_);
-  const bool known_place = tape_.size() > 1 || beginnings_.at_known_place(innermost_place());
-  if (familiar && known_place)
-    locate();
-  else
-    pass_operation_location();
+  if (familiar_) locate();
   count(counters_.run_at_once);
   return false;
 }
@@ -220,16 +213,32 @@ void Recorder::start_window(bool backward) {
     known_.clear();
     awaited_.clear();
     awaited_traces_.clear();
-    forget_seen();
+    sightings_.clear();
   }
   admit_ready_traces();
   started_ = std::chrono::steady_clock::now();
   mode_ = Mode::kEager;
+  familiar_ = begins_as_before();
   if (config().defer == Defer::kNever) return;
   const auto known = known_.find({state_, backward});
   if (known == known_.end()) return;
   cursor_ = known->second.start();
   mode_ = Mode::kDeferring;
+}
+
+bool Recorder::begins_as_before() {
+  // Guards against a script that makes new code for ever.
+  constexpr size_t kMostPaths = 1 << 16;
+  if (begun_at_.size() >= kMostPaths) begun_at_.clear();
+  const bool new_path = begun_at_.insert(call_path()).second;
+  // A few repetitions from new code are chance. Where a quarter of its operations repeat, the
+  // script makes its code anew.
+  constexpr size_t kRemembered = 1 << 10, kChance = 64;
+  if (unfamiliar_operations_ > kRemembered) {
+    unfamiliar_operations_ /= 2;
+    repeated_operations_ /= 2;
+  }
+  return !new_path || repeated_operations_ > unfamiliar_operations_ / 4 + kChance;
 }
 
 void Recorder::admit_ready_traces() {
@@ -250,7 +259,7 @@ void Recorder::admit_ready_traces() {
 }
 
 void Recorder::sync(std::string_view cause) {
-  metrics().count_sync(cause);
+  syncs_.count(cause);
   cut(cause);
   const Lock lock(mutex());
   if (error_) {
@@ -276,7 +285,7 @@ void Recorder::cut(std::string_view cause) {
 
 void Recorder::close(Lock& lock, std::string_view cause, bool automatic) {
   if (mode_ == Mode::kIdle) return;
-  metrics().count_cut(cause);
+  cuts_.count(cause);
   const char* state = "cold";
   if (tape_.empty()) {
     release_bindings();
@@ -296,7 +305,8 @@ void Recorder::close(Lock& lock, std::string_view cause, bool automatic) {
     state = learn(automatic) ? "warm" : "cold";
     if (diverged_) state = "diverged";
   }
-  if (!tape_.empty()) metrics().count_window(state);
+  if (!familiar_) pass_operation_locations();
+  if (!tape_.empty()) windows_.count(state);
   debug_window(cause, state, tape_);
   release_bindings();
   // Windows that are deferred are not fed to the detector: what it knows ends with them.
@@ -308,7 +318,7 @@ void Recorder::close(Lock& lock, std::string_view cause, bool automatic) {
   held_bytes_ = 0;
   diverged_ = false;
   trusted_ = true;
-  beginnings_.start();
+  familiar_ = true;
   serial_ = next_serial();
   mode_ = Mode::kIdle;
   inputs_before_ = 0;
@@ -334,34 +344,31 @@ std::vector<bool> Recorder::live() const {
 }
 
 bool Recorder::learn(bool automatic) {
-  // Guards against a script that makes new traces for ever; what is hot stays known.
-  constexpr size_t kMostSeen = 1 << 16, kMostNumbers = 1 << 20;
-  if (seen_.size() >= kMostSeen || seen_numbers_ >= kMostNumbers) forget_seen();
   if (!trusted_) return false;
   const std::vector<uint32_t> words = promotable_words(tape_);
-  NumberHistory& history = seen_[tape_.hash_without(words)];
-  if (history.recordings() == 0) seen_numbers_ += words.size();
-  std::vector<uint64_t> numbers;
-  numbers.reserve(words.size());
+  c10::SmallVector<uint64_t, 16> numbers;
   for (const uint32_t word : words) numbers.push_back(tape_.all_words()[word]);
-  const size_t promoted = history.promoted();
-  if (history.add(numbers)) increment(metrics().promoted, int64_t(history.promoted() - promoted));
-  if (history.recordings() < 2) return false;
+  const auto [history, promoted] = sightings_.add(tape_.hash_without(words), numbers);
+  if (!familiar_) unfamiliar_operations_ += tape_.size();
+  if (!history) return false;
+  if (promoted > 0) increment(metrics().promoted, int64_t(promoted));
   if (config().defer == Defer::kNever) return true;
+  if (!familiar_) {
+    // The same operations from new code, so their lines are not known. They are waited for, see
+    // begins_as_before(), but not for ever.
+    constexpr uint32_t kMostWithoutLines = 8;
+    repeated_operations_ += tape_.size();
+    if (history->recordings() < kMostWithoutLines) return true;
+  }
   const TraceKey key{state_, backward_};
   auto trace =
-      compiled_trace(tape_, history.promotion(words), live(), state_.deterministic_algorithms,
+      compiled_trace(tape_, history->promotion(words), live(), state_.deterministic_algorithms,
                      std::chrono::steady_clock::now() - started_);
   if (!awaited_traces_.insert(trace.get()).second) return true;
   if (trace->finished())
     finished_seen_ = 0;  // by another thread: admitted when the next window starts
   awaited_.push_back({key, std::move(trace), automatic});
   return true;
-}
-
-void Recorder::forget_seen() {
-  seen_.clear();
-  seen_numbers_ = 0;
 }
 
 const char* Recorder::limit_reached() const {

@@ -27,12 +27,11 @@
 
 #include "runtime/metrics.h"
 #include "runtime/step.h"
-#include "trace/beginnings.h"
 #include "trace/known_traces.h"
 #include "trace/operator_info.h"
 #include "trace/period.h"
-#include "trace/promotion.h"
 #include "trace/recording_lock.h"
+#include "trace/sightings.h"
 #include "trace/state_word.h"
 #include "trace/storage_state.h"
 #include "trace/tape.h"
@@ -153,7 +152,7 @@ class Recorder {
   void poison(const RunFailure& failure, size_t operations);
   // Whether the trace had been seen before.
   bool learn(bool automatic);
-  void forget_seen();
+  bool begins_as_before();
   void admit_ready_traces();
   // Finds where the open operation came from, unless begin() has.
   void locate();
@@ -177,7 +176,12 @@ class Recorder {
   uint64_t serial_;
   bool backward_ = false;
   LocationId location_ = kNoLocation;
-  Beginnings beginnings_;
+  // Whether the window's operations are located as they run: where it was begun by new code, nobody
+  // will ask where they came from.
+  bool familiar_ = true;
+  ska::flat_hash_set<uint64_t> begun_at_;          // by call_path()
+  size_t unfamiliar_operations_ = 0;               // of unfamiliar windows, the latest ones
+  size_t repeated_operations_ = 0;                 // of those, in windows recorded before
   std::chrono::steady_clock::time_point started_;  // when the window was opened
   bool diverged_ = false;                          // began deferring, then left the known traces
   StateWord state_;
@@ -196,15 +200,14 @@ class Recorder {
   std::vector<Awaited> awaited_;
   std::unordered_set<const CompiledTrace*> awaited_traces_;  // of `awaited_`
   uint64_t finished_seen_ = 0;  // finished_compiles() when `awaited_` was last looked through
-  // By hash of the tape without the numbers that may be promoted.
-  ska::flat_hash_map<Tape::Hash, NumberHistory, TapeHasher> seen_;
-  size_t seen_numbers_ = 0;  // of all entries of `seen_`
+  Sightings sightings_;         // by hash of the tape without the numbers that may be promoted
   PeriodDetector period_;
 
   static RecordingLock& mutex();
   static std::condition_variable_any& idle_condition();
   static uint64_t next_serial();
   Metrics::OfThread& counters_ = metrics().of_new_thread();
+  RecentCounters windows_{metrics().windows}, cuts_{metrics().cuts}, syncs_{metrics().syncs};
   Recorder() : serial_(next_serial()) {}
   friend struct RecorderPool;
 };

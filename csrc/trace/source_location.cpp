@@ -329,19 +329,20 @@ LocationId current_location() {
   return cache.id_of(key_of(code), instruction_offset(outermost, code));
 }
 
-uint64_t innermost_place() {
+uint64_t call_path() {
   const PyThreadState* thread = PyGILState_GetThisThreadState();
   if (thread == nullptr) return 0;
+  uint64_t path = 0;
   for (const Frame* frame = innermost_frame(thread); frame != nullptr; frame = frame->previous)
     if (PyCodeObject* code = code_of(frame))
-      return mix(reinterpret_cast<uintptr_t>(code) + size_t(instruction_offset(frame, code))) +
-             stamp_of(code->co_filename);
-  return 0;
+      path = mix(path + reinterpret_cast<uintptr_t>(code) + stamp_of(code->co_filename) +
+                 static_cast<size_t>(instruction_offset(frame, code)));
+  return path;
 }
 
 #else
 
-uint64_t innermost_place() {
+uint64_t call_path() {
   return 0;
 }
 

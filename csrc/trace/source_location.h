@@ -25,9 +25,10 @@ struct SourceLocation {
 // its frame stack.
 LocationId current_location();
 
-// A number for where this thread's innermost Python frame stands, library code or not: much cheaper
-// than a location, equal for equal places. 0 where frames cannot be read. As above, without the GIL.
-uint64_t innermost_place();
+// A number for where this thread's Python frames stand, all of them: much cheaper than a location
+// of code not seen before, and equal when a program comes by the same way again. 0 where frames
+// cannot be read. As above, without the GIL.
+uint64_t call_path();
 
 // On a Python whose frames cannot be read without it.
 bool locating_takes_gil();

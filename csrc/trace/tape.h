@@ -171,8 +171,8 @@ class Tape {
   bool same_words(const Tape& other) const;
 
  private:
-  // Appends `count` words to be filled in. Out of line: recording code is kept small, since a script
-  // that does not repeat runs it with cold caches.
+  // Appends `count` words to be filled in. Out of line: recording code is kept small, since a
+  // script that does not repeat runs it with cold caches.
   static uint64_t* extend(std::vector<uint64_t>& words, size_t count);
 
   std::vector<uint64_t> words_;

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+from types import ModuleType
+
 import torch
+
+
+@functools.cache
+def _library() -> ModuleType:
+    # Once: an import statement costs more than a sync point that has nothing to run.
+    from torch_lazy import _C
+
+    return _C
 
 
 def synchronize(device: torch.device | int | str | None = None) -> None:
@@ -10,9 +21,7 @@ def synchronize(device: torch.device | int | str | None = None) -> None:
 
     Raises the error that a deferred operation left, naming the line that recorded it.
     """
-    from torch_lazy import _C
-
-    _C.synchronize()
+    _library().synchronize()
 
 
 def mark_step(device: str = "", wait: bool = False) -> None:
@@ -26,6 +35,4 @@ def wait_for_compiles(timeout: float | None = None) -> bool:
     Those that were put off because they did not pay yet are made, too. For tests and benchmarks: a
     script never needs it. Returns whether all have ended.
     """
-    from torch_lazy import _C
-
-    return _C.wait_for_compiles(timeout)
+    return _library().wait_for_compiles(timeout)

@@ -62,7 +62,9 @@ void compile_window(int64_t elements, bool deterministic) {
   TapeBuilder window;
   const Handle x = window.input(at::ones({elements}));
   const Handle y = window.call("aten::exp", "", {x})[0];
-  CompiledTrace(window.tape.prefix(1), {}, window.live({y}), deterministic).compile();
+  std::make_shared<CompiledTrace>(window.tape.prefix(1), Promotion(), window.live({y}),
+                                  deterministic)
+      ->compile();
 }
 
 TEST_F(CompiledTraceTest, TheBackendIsToldWhetherDeterministicAlgorithmsWereAskedFor) {

@@ -1,0 +1,33 @@
+#include "trace/sightings.h"
+
+namespace torch_lazy {
+
+Sightings::Again Sightings::add(const Tape::Hash& structure, c10::ArrayRef<uint64_t> numbers) {
+  // Guards against a script that makes new windows for ever; what is hot stays known elsewhere.
+  constexpr size_t kMostSeen = 1 << 16, kMostNumbers = 1 << 20;
+  if (once_.size() + again_.size() >= kMostSeen || numbers_.size() >= kMostNumbers) clear();
+  auto known = again_.find(structure);
+  if (known == again_.end()) {
+    const Once now{uint32_t(numbers_.size()), uint32_t(numbers_.size() + numbers.size())};
+    const auto [seen, first] = once_.emplace(structure, now);
+    if (first) {
+      numbers_.insert(numbers_.end(), numbers.begin(), numbers.end());
+      return {nullptr, 0};
+    }
+    const Once before = seen->second;
+    known = again_.emplace(structure, NumberHistory()).first;
+    known->second.add({numbers_.data() + before.begin, before.end - before.begin});
+    once_.erase(seen);
+  }
+  NumberHistory& history = known->second;
+  const size_t promoted = history.promoted();
+  return {&history, history.add(numbers) ? history.promoted() - promoted : 0};
+}
+
+void Sightings::clear() {
+  once_.clear();
+  numbers_.clear();
+  again_.clear();
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,35 @@
+// Which structures of windows have been recorded, and with which numbers.
+#pragma once
+
+#include <c10/util/flat_hash_map.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "trace/promotion.h"
+#include "trace/tape.h"
+
+namespace torch_lazy {
+
+// Most windows of a script that does not repeat are met once, so a first sighting takes three words
+// and an entry in one table. Not thread safe: one per recorder.
+class Sightings {
+ public:
+  struct Again {
+    const NumberHistory* history;  // this recording included; valid until the next add() or clear()
+    size_t promoted;               // how many numbers of it are promoted since this recording
+  };
+  // A recording of the structure with these of its numbers. The history is null the first time.
+  Again add(const Tape::Hash& structure, c10::ArrayRef<uint64_t> numbers);
+  void clear();
+
+ private:
+  struct Once {
+    uint32_t begin, end;  // in `numbers_`
+  };
+  ska::flat_hash_map<Tape::Hash, Once, TapeHasher> once_;
+  std::vector<uint64_t> numbers_;
+  ska::flat_hash_map<Tape::Hash, NumberHistory, TapeHasher> again_;
+};
+
+}  // namespace torch_lazy
