@@ -19,11 +19,12 @@ from statistics import median
 from time import perf_counter
 
 DEFINITIONS = """\
-MB moved is the least that must be read and written: inputs once, results once; of a backward pass
-also what it takes from the forward pass. Values in between count nothing. GB/s is that by the time
-of the lazy device, "of copy" its share of what `b.copy_(a)` moves in memory that is there already,
-read and written. "to eager" is the median over {rounds} rounds of lazy's time by eager's in the
-same round; under 1 is faster. lazy's time includes torch.lazy.synchronize().
+MB moved is the least that must be read and written: inputs once, results once; what autograd keeps
+of a forward pass for its backward pass is a result of the one and an input of the other (cross
+entropy: the logarithms of the probabilities). Values in between count nothing. GB/s is that by the
+time of the lazy device, "of copy" its share of what `b.copy_(a)` moves in memory that is there
+already, read and written. "to eager" is the median over {rounds} rounds of lazy's time by eager's
+in the same round; under 1 is faster. lazy's time includes torch.lazy.synchronize().
 """
 LEAST_MIB = 64
 COLUMNS = 1024  # of the tensors that rows are normalized of
@@ -110,7 +111,7 @@ def kernels(array_bytes: int) -> list[Kernel]:
         Kernel("layer_norm(x + residual)", 4 * array, layer_norm),
         # Logits for the loss, logits again for the gradient, which is written. Really it
         # is 4 arrays: autograd keeps log_softmax, which is written and then read for the logits.
-        Kernel("cross entropy, forward and backward", 3 * logits_bytes, cross_entropy),
+        Kernel("cross entropy, forward and backward", 4 * logits_bytes, cross_entropy),
         Kernel("Adam, 10M parameters, one by one", adam_bytes, adam(foreach=False)),
         Kernel("Adam, 10M parameters, foreach", adam_bytes, adam(foreach=True)),
         Kernel("column sum", array, column_sum),

@@ -9,6 +9,7 @@
 // A view that records no gradient goes straight to its kernel for dispatch key Lazy. One that does
 // takes PyTorch's autograd kernel, which makes the backward node, without the part that makes view
 // metadata; the node is then set on the view made here.
+#include <ATen/TensorGeometry.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_conj_ops.h>
 #include <ATen/ops/_neg_view_ops.h>
@@ -19,7 +20,6 @@
 #include <ATen/ops/expand_ops.h>
 #include <ATen/ops/permute_ops.h>
 #include <ATen/ops/select_ops.h>
-#include <ATen/ops/slice_inverse_ops.h>
 #include <ATen/ops/slice_ops.h>
 #include <ATen/ops/split_ops.h>
 #include <ATen/ops/split_with_sizes_ops.h>
@@ -37,7 +37,10 @@
 #include <torch/library.h>
 
 #include <memory>
-#include <tuple>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "device/register.h"
@@ -55,24 +58,31 @@ c10::DispatchKeySet to_generated_kernel(c10::DispatchKeySet keys) {
   return keys.remove(c10::DispatchKey::AutogradFunctionality).add(c10::DispatchKey::AutogradOther);
 }
 
-// How a view that changes more than its geometry is redone: by its operator, on the geometry that
-// the operator was given.
+// How a view that changes more than its geometry is redone: by its operator, on what the operator
+// was given. Where that is a view known by its geometry, the base of both is given instead.
 template <class Operator>
-class RedoOnGeometry final : public ViewFunc {
+class Redo final : public ViewFunc {
  public:
-  explicit RedoOnGeometry(at::TensorGeometry geometry) : geometry_(std::move(geometry)) {}
-  at::Tensor operator()(const at::Tensor& root) const override {
-    return Operator::call(root.as_strided_symint(geometry_.sym_sizes(), geometry_.sym_strides(),
-                                                 geometry_.sym_storage_offset()));
+  explicit Redo(std::optional<at::TensorGeometry> of_base) : of_base_(std::move(of_base)) {}
+  at::Tensor operator()(const at::Tensor& given) const override {
+    if (!of_base_) return Operator::call(given);
+    return Operator::call(given.as_strided_symint(of_base_->sym_sizes(), of_base_->sym_strides(),
+                                                  of_base_->sym_storage_offset()));
   }
   std::unique_ptr<ViewFunc> clone_and_set(std::optional<std::vector<c10::SymInt>>,
                                           std::optional<std::vector<at::Tensor>>) const override {
-    return std::make_unique<RedoOnGeometry>(geometry_);
+    return std::make_unique<Redo>(of_base_);
   }
 
  private:
-  at::TensorGeometry geometry_;
+  std::optional<at::TensorGeometry> of_base_;
 };
+
+// Whether `tensor` is a view whose history is made anew from its geometry.
+bool is_known_by_geometry(const at::Tensor& tensor) {
+  const auto* meta = torch::autograd::impl::get_view_autograd_meta(tensor);
+  return meta && meta->has_bw_view() && !meta->get_backward_view().has_view_fn();
+}
 
 // What autograd knows of a tensor that a generated kernel returned.
 struct History {
@@ -87,10 +97,9 @@ struct History {
 // does not say enough.
 at::Tensor as_view_of(const at::Tensor& self, const at::Tensor& made, CreationMeta creation,
                       std::unique_ptr<ViewFunc> redo) {
-  const auto* meta = torch::autograd::impl::get_view_autograd_meta(self);
-  if (!redo || !meta || !meta->has_bw_view() || meta->get_backward_view().has_view_fn())
+  if (!redo || !is_known_by_geometry(self))
     return torch::autograd::as_view(self, made, true, true, std::move(redo), nullptr, creation);
-  // `self` is known by its geometry alone: `redo` starts from the base of both.
+  const auto* meta = torch::autograd::impl::get_view_autograd_meta(self);
   return torch::autograd::as_view(
       meta->get_backward_view().base_, made, true, true, std::move(redo), nullptr,
       torch::autograd::propagate_creation_meta(meta->get_creation_meta(), creation));
@@ -99,7 +108,9 @@ at::Tensor as_view_of(const at::Tensor& self, const at::Tensor& made, CreationMe
 // As above, for a tensor that a generated kernel gave a history.
 at::Tensor as_view_with_history(const at::Tensor& self, const at::Tensor& made,
                                 CreationMeta creation, std::unique_ptr<ViewFunc> redo) {
+  torch::autograd::throw_error_if_base_and_tensor_are_same(self, made);
   History history(made);
+  // Python's handlers and composite kernels below may have made it a view by PyTorch's kernels.
   made.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
   at::Tensor view = as_view_of(self, made, creation, std::move(redo));
   if (history.edge.function)
@@ -121,15 +132,16 @@ struct AutogradView;
 template <class Operator, class R, class... Rest>
 struct AutogradView<Operator, R(const at::Tensor&, Rest...)> {
   static constexpr bool kSeveral = std::is_same_v<R, std::vector<at::Tensor>>;
-  // These operators take nothing but the tensor.
-  static constexpr bool kChangesMetadata =
-      sizeof...(Rest) == 0 && !std::is_same_v<Operator, at::_ops::alias> &&
-      !std::is_same_v<Operator, at::_ops::t> && !std::is_same_v<Operator, at::_ops::squeeze>;
+  static constexpr bool kChangesMetadata = std::is_same_v<Operator, at::_ops::_conj> ||
+                                           std::is_same_v<Operator, at::_ops::_neg_view> ||
+                                           std::is_same_v<Operator, at::_ops::view_as_complex> ||
+                                           std::is_same_v<Operator, at::_ops::view_as_real>;
 
   static R kernel(c10::DispatchKeySet keys, const at::Tensor& self, Rest... rest) {
     const c10::AutogradState& state = c10::AutogradState::get_tls_state();
-    if (!keys.has(c10::DispatchKey::ADInplaceOrView) || self.is_inference() ||
-        state.get_view_replay_enabled())
+    // A view that is redone cannot follow one that is known by its geometry.
+    const bool replays = state.get_view_replay_enabled() && !is_known_by_geometry(self);
+    if (!keys.has(c10::DispatchKey::ADInplaceOrView) || self.is_inference() || replays)
       return Operator::redispatch(to_generated_kernel(keys), self, rest...);
 
     CreationMeta creation = kSeveral ? CreationMeta::MULTI_OUTPUT_NODE : CreationMeta::DEFAULT;
@@ -167,7 +179,8 @@ struct AutogradView<Operator, R(const at::Tensor&, Rest...)> {
 
   static std::unique_ptr<ViewFunc> redo(const at::Tensor& self) {
     if constexpr (kChangesMetadata)
-      return std::make_unique<RedoOnGeometry<Operator>>(at::TensorGeometry(self));
+      return std::make_unique<Redo<Operator>>(
+          is_known_by_geometry(self) ? std::optional(at::TensorGeometry(self)) : std::nullopt);
     else
       return nullptr;
   }
@@ -186,14 +199,13 @@ void register_views(torch::Library& library) {
 }  // namespace
 
 void register_view_autograd(torch::Library& library) {
-  register_views<
-      at::_ops::_conj, at::_ops::_neg_view, at::_ops::_reshape_alias, at::_ops::alias,
-      at::_ops::as_strided, at::_ops::diagonal, at::_ops::expand, at::_ops::permute,
-      at::_ops::select_int, at::_ops::slice_Tensor, at::_ops::slice_inverse, at::_ops::split_Tensor,
-      at::_ops::split_with_sizes, at::_ops::squeeze, at::_ops::squeeze_dim, at::_ops::squeeze_dims,
-      at::_ops::t, at::_ops::transpose_int, at::_ops::unbind_int, at::_ops::unfold,
-      at::_ops::unsqueeze, at::_ops::view, at::_ops::view_as_complex, at::_ops::view_as_real>(
-      library);
+  register_views<at::_ops::_conj, at::_ops::_neg_view, at::_ops::_reshape_alias, at::_ops::alias,
+                 at::_ops::as_strided, at::_ops::diagonal, at::_ops::expand, at::_ops::permute,
+                 at::_ops::select_int, at::_ops::slice_Tensor, at::_ops::split_Tensor,
+                 at::_ops::split_with_sizes, at::_ops::squeeze, at::_ops::squeeze_dim,
+                 at::_ops::squeeze_dims, at::_ops::t, at::_ops::transpose_int, at::_ops::unbind_int,
+                 at::_ops::unfold, at::_ops::unsqueeze, at::_ops::view, at::_ops::view_as_complex,
+                 at::_ops::view_as_real>(library);
 }
 
 }  // namespace torch_lazy

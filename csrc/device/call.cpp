@@ -103,7 +103,7 @@ Call::Way Call::way() {
   // What only makes or fills memory that the window does not know can run before it.
   if (fills && op_.effects->known && !touches_window_ && !exported_) return Way::kAtOnce;
   if (!op_.effects->known) warn_unknown_operator(op_);
-  recorder_.sync(exported_ ? "exported memory" : op_.name);
+  recorder_.sync(exported_ ? std::string_view("exported memory") : op_.name);
   return Way::kAtOnce;
 }
 

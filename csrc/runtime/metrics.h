@@ -1,5 +1,4 @@
-// Counters behind torch.lazy.metrics(). Hot ones are relaxed atomics, named ones stand behind a
-// lock.
+// Counters behind torch.lazy.metrics(): relaxed atomics, those with a name found behind a lock.
 #pragma once
 
 #include <array>
@@ -71,20 +70,20 @@ inline int64_t increment(Metrics::Counter& counter, int64_t by = 1) {
   return counter.fetch_add(by, std::memory_order_relaxed) + by;
 }
 
-// The counters that one thread used last, by the address of their names: those are literals and
-// names of operators, which stay where they are.
+// The counters that one thread used last. Names must stay where they are: literals and names of
+// operators do.
 class RecentCounters {
  public:
   explicit RecentCounters(Metrics::ByName& counters) : counters_(counters) {}
   void count(std::string_view name) {
     Recent& recent = recent_[(reinterpret_cast<uintptr_t>(name.data()) >> 3) % recent_.size()];
-    if (recent.name != name.data()) recent = {name.data(), &counters_[name]};
+    if (recent.name != name) recent = {name, &counters_[name]};
     increment(*recent.counter);
   }
 
  private:
   struct Recent {
-    const char* name = nullptr;
+    std::string_view name;
     Metrics::Counter* counter = nullptr;
   };
   Metrics::ByName& counters_;

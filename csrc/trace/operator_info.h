@@ -11,8 +11,8 @@
 
 namespace torch_lazy {
 
-// What a recorded call reads comes first and lies in one cache line: in a script that does not
-// repeat, each operator is found in memory anew.
+// What every recorded call reads comes first and fits a cache line: in a script that does not
+// repeat, each operator is fetched from memory anew.
 struct alignas(64) OperatorInfo {
   uint64_t id;             // XXH3 of `name`: stable across processes, stands on the tape
   const Effects* effects;  // never null; lives as long as the process

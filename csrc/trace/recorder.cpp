@@ -218,7 +218,13 @@ void Recorder::start_window(bool backward) {
   admit_ready_traces();
   started_ = std::chrono::steady_clock::now();
   mode_ = Mode::kEager;
-  familiar_ = begins_as_before();
+  begun_by_new_code_ = begins_by_new_code();
+  familiar_ = !begun_by_new_code_ || makes_code_anew();
+  // Backward has the lines of forward.
+  if (backward)
+    familiar_ = familiar_ && forward_familiar_;
+  else
+    forward_familiar_ = familiar_;
   if (config().defer == Defer::kNever) return;
   const auto known = known_.find({state_, backward});
   if (known == known_.end()) return;
@@ -226,19 +232,22 @@ void Recorder::start_window(bool backward) {
   mode_ = Mode::kDeferring;
 }
 
-bool Recorder::begins_as_before() {
+bool Recorder::begins_by_new_code() {
   // Guards against a script that makes new code for ever.
   constexpr size_t kMostPaths = 1 << 16;
   if (begun_at_.size() >= kMostPaths) begun_at_.clear();
-  const bool new_path = begun_at_.insert(call_path()).second;
-  // A few repetitions from new code are chance. Where a quarter of its operations repeat, the
-  // script makes its code anew.
+  return begun_at_.insert(call_path()).second;
+}
+
+// A few repetitions from new code are chance. Where a quarter of its operations repeat, the script
+// makes its code anew.
+bool Recorder::makes_code_anew() {
   constexpr size_t kRemembered = 1 << 10, kChance = 64;
-  if (unfamiliar_operations_ > kRemembered) {
-    unfamiliar_operations_ /= 2;
+  if (new_operations_ > kRemembered) {
+    new_operations_ /= 2;
     repeated_operations_ /= 2;
   }
-  return !new_path || repeated_operations_ > unfamiliar_operations_ / 4 + kChance;
+  return repeated_operations_ > new_operations_ / 4 + kChance;
 }
 
 void Recorder::admit_ready_traces() {
@@ -305,7 +314,7 @@ void Recorder::close(Lock& lock, std::string_view cause, bool automatic) {
     state = learn(automatic) ? "warm" : "cold";
     if (diverged_) state = "diverged";
   }
-  if (!familiar_) pass_operation_locations();
+  if (!familiar_ && mode_ == Mode::kEager) pass_operation_locations();
   if (!tape_.empty()) windows_.count(state);
   debug_window(cause, state, tape_);
   release_bindings();
@@ -349,15 +358,14 @@ bool Recorder::learn(bool automatic) {
   c10::SmallVector<uint64_t, 16> numbers;
   for (const uint32_t word : words) numbers.push_back(tape_.all_words()[word]);
   const auto [history, promoted] = sightings_.add(tape_.hash_without(words), numbers);
-  if (!familiar_) unfamiliar_operations_ += tape_.size();
+  if (begun_by_new_code_) new_operations_ += tape_.size();
+  if (begun_by_new_code_ && history) repeated_operations_ += tape_.size();
   if (!history) return false;
   if (promoted > 0) increment(metrics().promoted, int64_t(promoted));
   if (config().defer == Defer::kNever) return true;
   if (!familiar_) {
-    // The same operations from new code, so their lines are not known. They are waited for, see
-    // begins_as_before(), but not for ever.
-    constexpr uint32_t kMostWithoutLines = 8;
-    repeated_operations_ += tape_.size();
+    // The lines of its operations are not known. They are waited for, but not for ever.
+    constexpr uint32_t kMostWithoutLines = 6;
     if (history->recordings() < kMostWithoutLines) return true;
   }
   const TraceKey key{state_, backward_};

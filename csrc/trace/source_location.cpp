@@ -335,8 +335,9 @@ uint64_t call_path() {
   uint64_t path = 0;
   for (const Frame* frame = innermost_frame(thread); frame != nullptr; frame = frame->previous)
     if (PyCodeObject* code = code_of(frame))
-      path = mix(path + reinterpret_cast<uintptr_t>(code) + stamp_of(code->co_filename) +
-                 static_cast<size_t>(instruction_offset(frame, code)));
+      path = mix(path + stamp_of(code->co_filename) + static_cast<uint64_t>(Py_SIZE(code)) +
+                 (static_cast<uint64_t>(code->co_firstlineno) << 40) +
+                 (static_cast<uint64_t>(instruction_offset(frame, code)) << 20));
   return path;
 }
 

@@ -26,8 +26,8 @@ struct SourceLocation {
 LocationId current_location();
 
 // A number for where this thread's Python frames stand, all of them: much cheaper than a location
-// of code not seen before, and equal when a program comes by the same way again. 0 where frames
-// cannot be read. As above, without the GIL.
+// of code not seen before, and equal when a program comes by the same way again, be it in code made
+// anew from the same source. 0 where frames cannot be read. As above, without the GIL.
 uint64_t call_path();
 
 // On a Python whose frames cannot be read without it.

@@ -253,6 +253,18 @@ def test_causes_differ(x):
     assert causes(lambda t: t.sum().item()) != causes(lambda t: torch_lazy.synchronize())
 
 
+def test_operators_that_sync_are_counted_by_name(x):
+    torch_lazy.reset_metrics()
+
+    for _ in range(5):
+        x.nonzero()
+        torch.unique(x)
+
+    syncs = torch_lazy.metrics()["syncs"]
+    assert syncs["aten::nonzero"] == 5
+    assert syncs["aten::_unique2"] == 5
+
+
 def test_backward_has_windows_of_its_own(device):
     w = torch.randn(4, 4).to(device).requires_grad_()
 

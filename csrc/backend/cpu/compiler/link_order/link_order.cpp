@@ -102,8 +102,9 @@ void on_breakpoint(int, siginfo_t*, void* context) {
                        [](const Function& one, uintptr_t wanted) { return one.address < wanted; });
   if (function == functions.end() || function->address != address - base) abort();
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  mprotect(reinterpret_cast<void*>(address / page * page), page,
-           PROT_READ | PROT_WRITE | PROT_EXEC);
+  if (mprotect(reinterpret_cast<void*>(address / page * page), page,
+               PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
+    _exit(1);  // a system that forbids it: the library keeps the linker's own order
   *reinterpret_cast<volatile char*>(address) = file[function->offset];
   registers[REG_RIP] = static_cast<greg_t>(address);
   for (; function != functions.end() && function->address == address - base; ++function)
@@ -180,6 +181,9 @@ int main(int count, char** arguments) {
     std::fprintf(stderr, "usage: link_order LIBRARY SCRIPT KERNEL...\n");
     return 2;
   }
+  // Takes a second. A compile that hangs must not hang the build, which can go on without an order.
+  constexpr unsigned kMostSeconds = 120;
+  alarm(kMostSeconds);
   const std::string script = arguments[2];
   int status = 0;
   try {
