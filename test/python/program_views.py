@@ -174,6 +174,19 @@ def pieces(b: Builder) -> Made:
 # ---- in place ----
 
 
+def assigned(b: Builder, x: str, y: str) -> str:
+    """`y` written over all of `x` by index.
+
+    PyTorch assigns a 0-dim tensor by fill_ if it is on the CPU, by copy_ on every other device
+    (copy_to in ATen/TensorIndexing.h), and fill_ alone makes integers require a gradient. There is
+    no eager behaviour for a device to agree with, so programs copy there.
+    """
+    gradient = y[0] == "v" and b.at(y).dim() == 0 and b.at(y).requires_grad
+    if gradient and not b.at(x).is_floating_point():
+        return f"{x}.copy_({y})"
+    return f"{x}[...] = {y}"
+
+
 def no_grad(b: Builder, code: str) -> str:
     return f"with torch.no_grad(): {code}" if b.chance(0.35) else code
 
@@ -194,7 +207,7 @@ def in_place(b: Builder) -> Made:
         f"{x}.fill_({s})",
         f"{x}.zero_()",
         f"{x} += {y}",
-        f"{x}[...] = {y}",
+        assigned(b, x, y),
     ]
     forms += [
         f"{x}.masked_fill_({x} > {s}, {s})",
