@@ -38,7 +38,6 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -150,20 +149,19 @@ struct AutogradView<Operator, R(const at::Tensor&, Rest...)> {
     else if (!state.get_grad_mode())
       creation = CreationMeta::NO_GRAD_MODE;
 
-    if (!has_history(self)) {
-      R made = below_autograd(keys & c10::after_ADInplaceOrView_keyset, self, rest...);
-      if constexpr (kSeveral)
-        for (at::Tensor& one : made) one = as_view_of(self, one, creation, nullptr);
-      else
-        made = as_view_of(self, made, creation, redo(self));
-      return made;
-    }
-    R made = Operator::redispatch(
-        to_generated_kernel(keys).remove(c10::DispatchKey::ADInplaceOrView), self, rest...);
+    const bool history = has_history(self);
+    R made = history ? Operator::redispatch(
+                           to_generated_kernel(keys).remove(c10::DispatchKey::ADInplaceOrView),
+                           self, rest...)
+                     : below_autograd(keys & c10::after_ADInplaceOrView_keyset, self, rest...);
+    const auto view = [&](const at::Tensor& one) {
+      return history ? as_view_with_history(self, one, creation, redo(self))
+                     : as_view_of(self, one, creation, redo(self));
+    };
     if constexpr (kSeveral)
-      for (at::Tensor& one : made) one = as_view_with_history(self, one, creation, nullptr);
+      for (at::Tensor& one : made) one = view(one);
     else
-      made = as_view_with_history(self, made, creation, redo(self));
+      made = view(made);
     return made;
   }
 
@@ -186,26 +184,17 @@ struct AutogradView<Operator, R(const at::Tensor&, Rest...)> {
   }
 };
 
-template <class... Operators>
-void register_views(torch::Library& library) {
-  const auto add = [&]<class Operator>(Operator) {
-    const std::string overload = Operator::overload_name;
-    const std::string name = Operator::name + (overload.empty() ? "" : "." + overload);
-    library.impl(name.c_str(), &AutogradView<Operator>::kernel);
-  };
-  (add(Operators{}), ...);
-}
-
 }  // namespace
 
 void register_view_autograd(torch::Library& library) {
-  register_views<at::_ops::_conj, at::_ops::_neg_view, at::_ops::_reshape_alias, at::_ops::alias,
-                 at::_ops::as_strided, at::_ops::diagonal, at::_ops::expand, at::_ops::permute,
-                 at::_ops::select_int, at::_ops::slice_Tensor, at::_ops::split_Tensor,
-                 at::_ops::split_with_sizes, at::_ops::squeeze, at::_ops::squeeze_dim,
-                 at::_ops::squeeze_dims, at::_ops::t, at::_ops::transpose_int, at::_ops::unbind_int,
-                 at::_ops::unfold, at::_ops::unsqueeze, at::_ops::view, at::_ops::view_as_complex,
-                 at::_ops::view_as_real>(library);
+  register_kernels<
+      AutogradView, at::_ops::_conj, at::_ops::_neg_view, at::_ops::_reshape_alias, at::_ops::alias,
+      at::_ops::as_strided, at::_ops::diagonal, at::_ops::expand, at::_ops::permute,
+      at::_ops::select_int, at::_ops::slice_Tensor, at::_ops::split_Tensor,
+      at::_ops::split_with_sizes, at::_ops::squeeze, at::_ops::squeeze_dim, at::_ops::squeeze_dims,
+      at::_ops::t, at::_ops::transpose_int, at::_ops::unbind_int, at::_ops::unfold,
+      at::_ops::unsqueeze, at::_ops::view, at::_ops::view_as_complex, at::_ops::view_as_real>(
+      library);
 }
 
 }  // namespace torch_lazy

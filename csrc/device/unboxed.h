@@ -164,14 +164,20 @@ struct Unboxed<Operator, R(Arguments...)> {
   }
 };
 
-template <class... Operators>
-void register_unboxed(torch::Library& library) {
+// Registers Kernel<Operator>::kernel for each operator.
+template <template <class...> class Kernel, class... Operators>
+void register_kernels(torch::Library& library) {
   const auto add = [&]<class Operator>(Operator) {
     const std::string overload = Operator::overload_name;
     const std::string name = Operator::name + (overload.empty() ? "" : "." + overload);
-    library.impl(name.c_str(), &Unboxed<Operator>::kernel);
+    library.impl(name.c_str(), &Kernel<Operator>::kernel);
   };
   (add(Operators{}), ...);
+}
+
+template <class... Operators>
+void register_unboxed(torch::Library& library) {
+  register_kernels<Unboxed, Operators...>(library);
 }
 
 }  // namespace torch_lazy

@@ -57,7 +57,7 @@ void Recorder::begin(const OperatorInfo& op) {
   const bool backward = torch::autograd::get_current_graph_task_id() != -1;
   // Mostly found by match(), if anybody may ask for it; where that takes the GIL it must be before
   // the lock.
-  const bool locates_now = (locating_takes_gil() && familiar_) || config().debug > 0;
+  const bool locates_now = (locating_takes_gil() && familiarity_.familiar()) || config().debug > 0;
   location_ = locates_now ? current_operation_location(backward) : kNoLocation;
   inputs_before_ = inputs_.size();
   const bool same_state = StateWord::current_version() == state_version_;
@@ -115,7 +115,7 @@ bool Recorder::match() {
     if (error_) raise_error(lock_);  // the caller abandons the operation
   }
   if (lock_.owns_lock()) lock_.unlock();
-  if (familiar_) locate();
+  if (familiarity_.familiar()) locate();
   count(counters_.run_at_once);
   return false;
 }
@@ -218,36 +218,12 @@ void Recorder::start_window(bool backward) {
   admit_ready_traces();
   started_ = std::chrono::steady_clock::now();
   mode_ = Mode::kEager;
-  begun_by_new_code_ = begins_by_new_code();
-  familiar_ = !begun_by_new_code_ || makes_code_anew();
-  // Backward has the lines of forward.
-  if (backward)
-    familiar_ = familiar_ && forward_familiar_;
-  else
-    forward_familiar_ = familiar_;
+  familiarity_.begin(call_path(), backward);
   if (config().defer == Defer::kNever) return;
   const auto known = known_.find({state_, backward});
   if (known == known_.end()) return;
   cursor_ = known->second.start();
   mode_ = Mode::kDeferring;
-}
-
-bool Recorder::begins_by_new_code() {
-  // Guards against a script that makes new code for ever.
-  constexpr size_t kMostPaths = 1 << 16;
-  if (begun_at_.size() >= kMostPaths) begun_at_.clear();
-  return begun_at_.insert(call_path()).second;
-}
-
-// A few repetitions from new code are chance. Where a quarter of its operations repeat, the script
-// makes its code anew.
-bool Recorder::makes_code_anew() {
-  constexpr size_t kRemembered = 1 << 10, kChance = 64;
-  if (new_operations_ > kRemembered) {
-    new_operations_ /= 2;
-    repeated_operations_ /= 2;
-  }
-  return repeated_operations_ > new_operations_ / 4 + kChance;
 }
 
 void Recorder::admit_ready_traces() {
@@ -314,7 +290,7 @@ void Recorder::close(Lock& lock, std::string_view cause, bool automatic) {
     state = learn(automatic) ? "warm" : "cold";
     if (diverged_) state = "diverged";
   }
-  if (!familiar_ && mode_ == Mode::kEager) pass_operation_locations();
+  if (!familiarity_.familiar() && mode_ == Mode::kEager) pass_operation_locations();
   if (!tape_.empty()) windows_.count(state);
   debug_window(cause, state, tape_);
   release_bindings();
@@ -327,7 +303,7 @@ void Recorder::close(Lock& lock, std::string_view cause, bool automatic) {
   held_bytes_ = 0;
   diverged_ = false;
   trusted_ = true;
-  familiar_ = true;
+  familiarity_.end();
   serial_ = next_serial();
   mode_ = Mode::kIdle;
   inputs_before_ = 0;
@@ -358,12 +334,11 @@ bool Recorder::learn(bool automatic) {
   c10::SmallVector<uint64_t, 16> numbers;
   for (const uint32_t word : words) numbers.push_back(tape_.all_words()[word]);
   const auto [history, promoted] = sightings_.add(tape_.hash_without(words), numbers);
-  if (begun_by_new_code_) new_operations_ += tape_.size();
-  if (begun_by_new_code_ && history) repeated_operations_ += tape_.size();
+  familiarity_.learn(tape_.size(), history != nullptr);
   if (!history) return false;
   if (promoted > 0) increment(metrics().promoted, int64_t(promoted));
   if (config().defer == Defer::kNever) return true;
-  if (!familiar_) {
+  if (!familiarity_.familiar()) {
     // The lines of its operations are not known. They are waited for, but not for ever.
     constexpr uint32_t kMostWithoutLines = 6;
     if (history->recordings() < kMostWithoutLines) return true;

@@ -27,6 +27,7 @@
 
 #include "runtime/metrics.h"
 #include "runtime/step.h"
+#include "trace/familiarity.h"
 #include "trace/known_traces.h"
 #include "trace/operator_info.h"
 #include "trace/period.h"
@@ -152,8 +153,6 @@ class Recorder {
   void poison(const RunFailure& failure, size_t operations);
   // Whether the trace had been seen before.
   bool learn(bool automatic);
-  bool begins_by_new_code();
-  bool makes_code_anew();
   void admit_ready_traces();
   // Finds where the open operation came from, unless begin() has.
   void locate();
@@ -177,14 +176,7 @@ class Recorder {
   uint64_t serial_;
   bool backward_ = false;
   LocationId location_ = kNoLocation;
-  // Whether the window's operations are located as they run: where it was begun by new code, nobody
-  // will ask where they came from.
-  bool familiar_ = true;
-  bool forward_familiar_ = true;  // of the last window outside backward
-  bool begun_by_new_code_ = false;
-  ska::flat_hash_set<uint64_t> begun_at_;          // by call_path()
-  size_t new_operations_ = 0;                      // in windows begun by new code, the latest ones
-  size_t repeated_operations_ = 0;                 // of those, in windows recorded before
+  Familiarity familiarity_;
   std::chrono::steady_clock::time_point started_;  // when the window was opened
   bool diverged_ = false;                          // began deferring, then left the known traces
   StateWord state_;

@@ -65,6 +65,12 @@ uint64_t* put_dims(uint64_t* to, c10::IntArrayRef dims) {
   return to;
 }
 
+uint64_t output_header(OutputMetadata::Kind kind, uint8_t flags, c10::ScalarType dtype, size_t dims,
+                       uint32_t source) {
+  return uint64_t(kind) | uint64_t(flags) << 8 | uint64_t(dtype) << 16 | uint64_t(dims) << 24 |
+         uint64_t(source) << 32;
+}
+
 Operand constant(c10::IValue value, size_t number_word = 0) {
   Operand operand;
   operand.constant = std::move(value);
@@ -230,9 +236,8 @@ void Tape::contiguous_metadata(c10::IntArrayRef sizes, c10::ScalarType dtype) {
 }
 
 void Tape::output(const OutputMetadata& output) {
-  *extend(outputs_, 1) = uint64_t(output.kind) | uint64_t(output.flags) << 8 |
-                         uint64_t(output.dtype) << 16 | uint64_t(output.sizes.size()) << 24 |
-                         uint64_t(output.source) << 32;
+  *extend(outputs_, 1) =
+      output_header(output.kind, output.flags, output.dtype, output.sizes.size(), output.source);
   if (output.kind == OutputMetadata::Kind::kUndefined ||
       output.kind == OutputMetadata::Kind::kArgument)
     return;
@@ -247,9 +252,7 @@ void Tape::output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorI
                   int64_t storage_bytes, uint8_t flags, uint32_t value, uint32_t storage) {
   const c10::IntArrayRef sizes = impl.sizes(), strides = impl.strides();
   uint64_t* to = extend(outputs_, 4 + 2 * sizes.size());
-  *to++ = uint64_t(kind) | uint64_t(flags) << 8 |
-          uint64_t(c10::typeMetaToScalarType(impl.dtype())) << 16 | uint64_t(sizes.size()) << 24 |
-          uint64_t(source) << 32;
+  *to++ = output_header(kind, flags, c10::typeMetaToScalarType(impl.dtype()), sizes.size(), source);
   *to++ = uint64_t(value) | uint64_t(storage) << 32;
   *to++ = uint64_t(storage_bytes);
   *to++ = uint64_t(impl.storage_offset());

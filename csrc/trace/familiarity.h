@@ -1,0 +1,35 @@
+// Whether a window was begun by code that has begun one before.
+#pragma once
+
+#include <c10/util/flat_hash_map.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace torch_lazy {
+
+// The operations of a familiar window are located as they run; where one was begun by new code,
+// nobody will ask where they came from. Not thread safe: one per recorder.
+class Familiarity {
+ public:
+  // A window begins where the program has come by `call_path`, see source_location.h.
+  void begin(uint64_t call_path, bool backward);
+  // The window was learnt from; `repeated` tells that its operations had been recorded before.
+  void learn(size_t operations, bool repeated);
+  // The window is over; the next one counts as familiar until it begins.
+  void end() { familiar_ = true; }
+  bool familiar() const { return familiar_; }
+
+ private:
+  bool is_new(uint64_t call_path);
+  bool makes_code_anew();
+
+  bool familiar_ = true;
+  bool forward_familiar_ = true;  // of the last window outside backward
+  bool begun_by_new_code_ = false;
+  ska::flat_hash_set<uint64_t> begun_at_;  // by call path
+  size_t new_operations_ = 0;              // in windows begun by new code, the latest ones
+  size_t repeated_operations_ = 0;         // of those, in windows recorded before
+};
+
+}  // namespace torch_lazy
