@@ -40,7 +40,10 @@ if(PyTorch_FOUND AND NOT TARGET PyTorch::PyTorch)
   add_library(PyTorch::PyTorch INTERFACE IMPORTED)
   target_include_directories(PyTorch::PyTorch SYSTEM INTERFACE ${PyTorch_INCLUDE_DIRS})
   target_compile_definitions(PyTorch::PyTorch
-                             INTERFACE _GLIBCXX_USE_CXX11_ABI=${_pytorch_cxx11_abi})
+                             INTERFACE _GLIBCXX_USE_CXX11_ABI=${_pytorch_cxx11_abi}
+                                       # As PyTorch itself is built: its headers then include the
+                                       # operators they use, not all of them.
+                                       AT_PER_OPERATOR_HEADERS)
   # torch_python holds the pybind11 casters of at::Tensor and what a Python object has to do with a
   # tensor.
   foreach(_library IN ITEMS torch_python torch torch_cpu c10)

@@ -19,8 +19,11 @@ target_link_libraries(torch_lazy_dependencies INTERFACE PyTorch::PyTorch Python:
 target_include_directories(
   torch_lazy_dependencies SYSTEM INTERFACE ${Python_INCLUDE_DIRS} ${FMT_INCLUDE_DIR}
                                            ${XXHASH_INCLUDE_DIR} ${NLOHMANN_JSON_INCLUDE_DIR})
-# Both as headers only: the module then needs no library that a user's machine may lack.
-target_compile_definitions(torch_lazy_dependencies INTERFACE FMT_HEADER_ONLY=1 XXH_INLINE_ALL=1)
+# Neither is linked as a shared library: the module then needs none that a user's machine may lack.
+target_compile_definitions(torch_lazy_dependencies INTERFACE XXH_INLINE_ALL=1)
+add_library(torch_lazy_fmt STATIC "${CMAKE_CURRENT_LIST_DIR}/fmt.cpp")
+target_include_directories(torch_lazy_fmt SYSTEM PRIVATE ${FMT_INCLUDE_DIR})
+target_link_libraries(torch_lazy_dependencies INTERFACE torch_lazy_fmt)
 
 # Clang and LLVM, linked statically into the embedded compiler. Not through their own CMake packages:
 # Debian's also demand the programs and shared libraries that nothing here uses.
