@@ -1,5 +1,7 @@
 #include "trace/familiarity.h"
 
+#include <algorithm>
+
 namespace torch_lazy {
 
 void Familiarity::begin(uint64_t call_path, bool backward) {
@@ -10,6 +12,18 @@ void Familiarity::begin(uint64_t call_path, bool backward) {
     familiar_ = familiar_ && forward_familiar_;
   else
     forward_familiar_ = familiar_;
+  if (familiar_) credit_ = std::min(credit_ + 1, kMostCredit);
+}
+
+// What new code does, it hardly does again. Still, each window learnt from at once is hot one
+// iteration earlier, so only a script that makes new code for ever pays for it with a sample: all
+// its windows are unfamiliar, while other scripts earn credit with each one that is not.
+bool Familiarity::teaches() {
+  constexpr size_t kOneOf = 8;
+  if (familiar_) return true;
+  if (credit_ == 0) return ++without_credit_ % kOneOf == 0;
+  --credit_;
+  return true;
 }
 
 void Familiarity::learn(size_t operations, bool repeated) {

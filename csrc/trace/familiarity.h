@@ -14,6 +14,8 @@ class Familiarity {
  public:
   // A window begins where the program has come by `call_path`, see source_location.h.
   void begin(uint64_t call_path, bool backward);
+  // Whether the window is worth learning from. Asked once a window.
+  bool teaches();
   // The window was learnt from; `repeated` tells that its operations had been recorded before.
   void learn(size_t operations, bool repeated);
   // The window is over; the next one counts as familiar until it begins.
@@ -21,6 +23,8 @@ class Familiarity {
   bool familiar() const { return familiar_; }
 
  private:
+  static constexpr size_t kMostCredit = 256;
+
   bool is_new(uint64_t call_path);
   bool makes_code_anew();
 
@@ -28,6 +32,8 @@ class Familiarity {
   bool forward_familiar_ = true;  // of the last window outside backward
   bool begun_by_new_code_ = false;
   ska::flat_hash_set<uint64_t> begun_at_;  // by call path
+  size_t credit_ = kMostCredit;            // unfamiliar windows that will be learnt from
+  size_t without_credit_ = 0;              // unfamiliar windows since that was used up
   size_t new_operations_ = 0;              // in windows begun by new code, the latest ones
   size_t repeated_operations_ = 0;         // of those, in windows recorded before
 };

@@ -329,7 +329,7 @@ std::vector<bool> Recorder::live() const {
 }
 
 bool Recorder::learn(bool automatic) {
-  if (!trusted_) return false;
+  if (!trusted_ || !familiarity_.teaches()) return false;
   const std::vector<uint32_t> words = promotable_words(tape_);
   c10::SmallVector<uint64_t, 16> numbers;
   for (const uint32_t word : words) numbers.push_back(tape_.all_words()[word]);

@@ -55,5 +55,56 @@ TEST(Familiarity, NewCodeStaysUnfamiliarWhereFewOperationsRepeat) {
   EXPECT_FALSE(begins_familiar(familiarity, 100));
 }
 
+// How many of the windows begun by `windows` new paths are worth learning from.
+int taught(Familiarity& familiarity, int windows, uint64_t first_path, bool repeated) {
+  int taught = 0;
+  for (int i = 0; i < windows; ++i) {
+    familiarity.begin(first_path + i, false);
+    if (!familiarity.teaches()) continue;
+    familiarity.learn(10, repeated);
+    ++taught;
+  }
+  return taught;
+}
+
+TEST(Familiarity, TheFirstWindowsOfNewCodeAreAllLearntFrom) {
+  Familiarity familiarity;
+
+  EXPECT_EQ(taught(familiarity, 256, 0, false), 256);
+}
+
+TEST(Familiarity, EndlessNewCodeIsSampled) {
+  Familiarity familiarity;
+  taught(familiarity, 256, 0, false);
+
+  EXPECT_EQ(taught(familiarity, 800, 256, false), 100);
+}
+
+TEST(Familiarity, AWindowOfKnownCodeIsAlwaysLearntFrom) {
+  Familiarity familiarity;
+  taught(familiarity, 1000, 0, false);
+
+  for (int i = 0; i < 10; ++i) {
+    familiarity.begin(0, false);
+    EXPECT_TRUE(familiarity.teaches());
+  }
+}
+
+TEST(Familiarity, KnownCodeEarnsThatNewCodeIsLearntFrom) {
+  Familiarity familiarity;
+  taught(familiarity, 256, 0, false);
+  for (int i = 0; i < 10; ++i) familiarity.begin(0, false);
+
+  EXPECT_EQ(taught(familiarity, 10, 1000, false), 10);
+}
+
+TEST(Familiarity, NewCodeWhoseSampledOperationsRepeatIsLearntFromAgain) {
+  Familiarity familiarity;
+  taught(familiarity, 1000, 0, false);
+  taught(familiarity, 1000, 1000, true);
+
+  EXPECT_EQ(taught(familiarity, 100, 2000, true), 100);
+}
+
 }  // namespace
 }  // namespace torch_lazy
