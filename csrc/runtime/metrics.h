@@ -76,7 +76,8 @@ class RecentCounters {
  public:
   explicit RecentCounters(Metrics::ByName& counters) : counters_(counters) {}
   void count(std::string_view name) {
-    Recent& recent = recent_[(reinterpret_cast<uintptr_t>(name.data()) >> 3) % recent_.size()];
+    // Fibonacci hashing of the address: the high bits of a product with 2^64 / the golden ratio.
+    Recent& recent = recent_[reinterpret_cast<uintptr_t>(name.data()) * 0x9E3779B97F4A7C15u >> 58];
     if (recent.name != name) recent = {name, &counters_[name]};
     increment(*recent.counter);
   }
@@ -87,7 +88,7 @@ class RecentCounters {
     Metrics::Counter* counter = nullptr;
   };
   Metrics::ByName& counters_;
-  std::array<Recent, 16> recent_;
+  std::array<Recent, 64> recent_;
 };
 
 }  // namespace torch_lazy

@@ -4,8 +4,18 @@
 
 namespace torch_lazy {
 
+bool RecentPaths::insert(uint64_t path) {
+  // Fibonacci hashing: the high bits of a product with 2^64 / the golden ratio.
+  auto& paths = sets_[(path * 0x9E3779B97F4A7C15u >> 32) % kSets].latest_first;
+  const auto found = std::find(paths.begin(), paths.end(), path);
+  const bool is_new = found == paths.end();
+  std::copy_backward(paths.begin(), is_new ? found - 1 : found, is_new ? found : found + 1);
+  paths.front() = path;
+  return is_new;
+}
+
 void Familiarity::begin(uint64_t call_path, bool backward) {
-  begun_by_new_code_ = is_new(call_path);
+  begun_by_new_code_ = begun_at_.insert(call_path);
   familiar_ = !begun_by_new_code_ || makes_code_anew();
   // Backward has the lines of forward.
   if (backward)
@@ -19,7 +29,7 @@ void Familiarity::begin(uint64_t call_path, bool backward) {
 // iteration earlier, so only a script that makes new code for ever pays for it with a sample: all
 // its windows are unfamiliar, while other scripts earn credit with each one that is not.
 bool Familiarity::teaches() {
-  constexpr size_t kOneOf = 8;
+  constexpr size_t kOneOf = 16;
   if (familiar_) return true;
   if (credit_ == 0) return ++without_credit_ % kOneOf == 0;
   --credit_;
@@ -30,13 +40,6 @@ void Familiarity::learn(size_t operations, bool repeated) {
   if (!begun_by_new_code_) return;
   new_operations_ += operations;
   if (repeated) repeated_operations_ += operations;
-}
-
-bool Familiarity::is_new(uint64_t call_path) {
-  // Guards against a script that makes new code for ever.
-  constexpr size_t kMostPaths = 1 << 16;
-  if (begun_at_.size() >= kMostPaths) begun_at_.clear();
-  return begun_at_.insert(call_path).second;
 }
 
 // A few repetitions from new code are chance. Where a quarter of its operations repeat, the script

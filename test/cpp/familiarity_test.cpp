@@ -12,6 +12,24 @@ bool begins_familiar(Familiarity& familiarity, uint64_t path, bool backward = fa
   return familiarity.familiar();
 }
 
+TEST(RecentPaths, RemembersTheLatest) {
+  RecentPaths paths;
+  for (uint64_t path = 1; path <= 1000; ++path) EXPECT_TRUE(paths.insert(path)) << path;
+
+  for (uint64_t path = 1; path <= 1000; ++path) EXPECT_FALSE(paths.insert(path)) << path;
+}
+
+TEST(RecentPaths, ForgetsWhatWasNotMetForLong) {
+  RecentPaths paths;
+  paths.insert(1);
+  for (uint64_t path = 2; path <= 100000; ++path) {
+    paths.insert(path);
+    EXPECT_FALSE(paths.insert(2));
+  }
+
+  EXPECT_TRUE(paths.insert(1));
+}
+
 TEST(Familiarity, AWindowBegunByNewCodeIsUnfamiliar) {
   Familiarity familiarity;
 
@@ -77,7 +95,7 @@ TEST(Familiarity, EndlessNewCodeIsSampled) {
   Familiarity familiarity;
   taught(familiarity, 256, 0, false);
 
-  EXPECT_EQ(taught(familiarity, 800, 256, false), 100);
+  EXPECT_EQ(taught(familiarity, 1600, 256, false), 100);
 }
 
 TEST(Familiarity, AWindowOfKnownCodeIsAlwaysLearntFrom) {
