@@ -109,8 +109,8 @@ def kernels(array_bytes: int) -> list[Kernel]:
         Kernel("gelu(x + y) * z", 4 * array, pointwise),
         Kernel("softmax", 2 * array, softmax),
         Kernel("layer_norm(x + residual)", 4 * array, layer_norm),
-        # Logits for the loss, logits again for the gradient, which is written. Really it
-        # is 4 arrays: autograd keeps log_softmax, which is written and then read for the logits.
+        # The logits are read, their gradient is written; log_softmax, which autograd keeps, is
+        # written and read.
         Kernel("cross entropy, forward and backward", 4 * logits_bytes, cross_entropy),
         Kernel("Adam, 10M parameters, one by one", adam_bytes, adam(foreach=False)),
         Kernel("Adam, 10M parameters, foreach", adam_bytes, adam(foreach=True)),

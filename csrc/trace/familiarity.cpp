@@ -5,8 +5,7 @@
 namespace torch_lazy {
 
 bool RecentPaths::insert(uint64_t path) {
-  // Fibonacci hashing: the high bits of a product with 2^64 / the golden ratio.
-  auto& paths = sets_[(path * 0x9E3779B97F4A7C15u >> 32) % kSets].latest_first;
+  auto& paths = sets_[path % kSets].latest_first;
   const auto found = std::find(paths.begin(), paths.end(), path);
   const bool is_new = found == paths.end();
   std::copy_backward(paths.begin(), is_new ? found - 1 : found, is_new ? found : found + 1);

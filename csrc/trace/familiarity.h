@@ -12,7 +12,8 @@ namespace torch_lazy {
 // line a set, because every window asks, those of a script that makes new code for ever above all.
 class RecentPaths {
  public:
-  // Whether the path is not among them; it is from now on.
+  // Whether the path is not among them; it is from now on. Paths are mixed numbers: their low bits
+  // choose the set.
   bool insert(uint64_t path);
 
  private:

@@ -404,36 +404,6 @@ def test_a_long_loop_without_a_sync_is_cut_by_itself(device):
     assert torch_lazy.metrics()["deferred"] > 1000
 
 
-def test_graphs_name_the_line_that_recorded(x):
-    hot(step, x)
-
-    texts = [graph.text for graph in torch_lazy.graphs()]
-
-    assert any("aten::tanh" in text and "test_windows.py:" in text for text in texts)
-
-
-def test_code_that_is_made_anew_for_each_step_has_lines_too(x):
-    """A window begun by new code is not located; a script that only makes such windows is."""
-    lines = "\n".join(f"x = (x * {i}.5).tanh()" for i in range(1, 60))
-    for count in range(8):
-        exec(compile(f"{lines}\n", f"<made anew {count}>", "exec"), {"x": x})
-        torch_lazy.synchronize()
-        wait_for_compiles()
-
-    texts = [graph.text for graph in torch_lazy.graphs() if "<made anew" in graph.text]
-
-    assert any("aten::tanh" in text and ">:59:" in text for text in texts)
-
-
-def test_graphs_have_hashes_and_pictures(x):
-    hot(step, x)
-
-    graphs = torch_lazy.graphs()
-
-    assert len({graph.hash for graph in graphs}) == len(graphs)
-    assert all(len(graph.hash) == 32 and int(graph.hash, 16) >= 0 for graph in graphs)
-
-
 def test_random_operators_draw_the_cpus_numbers(device):
     def draw(where):
         torch.manual_seed(7)
