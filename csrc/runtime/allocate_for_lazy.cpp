@@ -21,7 +21,14 @@ class ChoosingAllocator final : public c10::Allocator {
   explicit ChoosingAllocator(CachingAllocator& caching) : caching_(caching) {}
 
   c10::DataPtr allocate(size_t bytes) override {
-    if (AllocateForLazy::active()) return caching_.allocate(bytes);
+    switch (AllocateForLazy::result()) {
+      case AllocateForLazy::Result::kLazy:
+        return caching_.allocate(bytes);
+      case AllocateForLazy::Result::kCopyOnCpu:
+        return caching_.allocate_uncounted(bytes);
+      case AllocateForLazy::Result::kNone:
+        break;
+    }
     // A program that has turned away from the device does not hold its memory for ever.
     if (bytes >= kLarge) MemoryPool::instance().age();
     return caching_.system().allocate(bytes);

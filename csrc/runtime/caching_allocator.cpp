@@ -27,18 +27,20 @@ struct Counters {
 };
 constinit Counters counters;
 
-void* allocate_block(size_t bytes) {
+void* allocate_block(size_t bytes, size_t counted) {
   MemoryPool& pool = MemoryPool::instance();
   if (bytes <= kLargestObject) {
     void* const object = ObjectCache::allocate(bytes);
     if (!object) return nullptr;
     Span& slab = *pool.find(object);
-    slab.requested_of_object[slab.object_index(object)] = uint32_t(bytes);
+    slab.counted_of_object[slab.object_index(object)] = uint32_t(counted);
     return object;
   }
   if (bytes > kLargestBlock) return nullptr;
-  const Span* const span = pool.take_large(bytes);
-  return span ? span->start : nullptr;
+  Span* const span = pool.take_large(bytes);
+  if (!span) return nullptr;
+  span->counted = counted;
+  return span->start;
 }
 
 // The deleter of everything allocated here, and of what was handed on where the raw interface hides
@@ -51,10 +53,10 @@ void free_block(void* block) {
     return CachingAllocator::instance().system().raw_deallocate(block);
   c10::profiledCPUMemoryReporter().Delete(block);
   if (span->object_bytes == 0) {
-    counters.remove(span->requested);
+    counters.remove(span->counted);
     return pool.free_large(*span);
   }
-  counters.remove(span->requested_of_object[span->object_index(block)]);
+  counters.remove(span->counted_of_object[span->object_index(block)]);
   ObjectCache::free(block, *span);
 }
 
@@ -72,12 +74,20 @@ CachingAllocator& CachingAllocator::instance() {
 }
 
 c10::DataPtr CachingAllocator::allocate(size_t bytes) {
+  return allocate(bytes, bytes);
+}
+
+c10::DataPtr CachingAllocator::allocate_uncounted(size_t bytes) {
+  return allocate(bytes, 0);
+}
+
+c10::DataPtr CachingAllocator::allocate(size_t bytes, size_t counted) {
   const c10::Device cpu(c10::kCPU);
   if (bytes == 0) return {nullptr, nullptr, &free_block, cpu};
-  void* const block = allocate_block(bytes);
+  void* const block = allocate_block(bytes, counted);
   if (!block) [[unlikely]]
     return system_.allocate(bytes);
-  counters.add(bytes);
+  counters.add(counted);
   c10::profiledCPUMemoryReporter().New(block, bytes);
   return {block, block, &free_block, cpu};
 }

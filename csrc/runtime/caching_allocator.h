@@ -21,6 +21,8 @@ class CachingAllocator final : public c10::Allocator {
   static CachingAllocator& instance();
 
   c10::DataPtr allocate(size_t bytes) override;
+  // The same, but that memory_statistics() has it as reserved alone.
+  c10::DataPtr allocate_uncounted(size_t bytes);
   // Frees memory of both allocators, since an allocation may have been handed on.
   c10::DeleterFnPtr raw_deleter() const override;
   void copy_data(void* destination, const void* source, std::size_t bytes) const override;
@@ -32,6 +34,7 @@ class CachingAllocator final : public c10::Allocator {
 
  private:
   explicit CachingAllocator(c10::Allocator& system) : system_(system) {}
+  c10::DataPtr allocate(size_t bytes, size_t counted);
 
   c10::Allocator& system_;
 };

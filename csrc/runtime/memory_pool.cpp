@@ -11,9 +11,8 @@ namespace torch_lazy {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kKeptAtMost = 10 * kSecond;
-constexpr int64_t kAgeingEvery = kSecond;
-constexpr int64_t kSlack = int64_t(32) << 20;  // for programs that use little
+constexpr int64_t kAgeingEvery = 10 * kSecond;
+constexpr size_t kSlack = size_t(8) << 20;  // for programs that use little
 
 int64_t coarse_now() {
   timespec time{};
@@ -62,169 +61,129 @@ void MemoryPool::unlock_after_fork() {
 
 // ---------------------------------------------------------------- spans
 
-Span* MemoryPool::take_kept(uint32_t span_class, size_t used) {
-  // One class further is a quarter larger at most.
-  for (uint32_t i = span_class; i < std::min(span_class + 2, kSpanClasses); ++i) {
-    if (kept_[i].empty()) continue;
-    Span& span = kept_[i].back();  // the one whose pages are likeliest in the cache
-    in_use_.splice(in_use_.end(), kept_[i], span.self);
-    kept_bytes_ -= int64_t(span.resident);
-    span.resident = std::max(span.resident, SystemMemory::resident_bytes(span.bytes, used));
-    in_use_bytes_ += int64_t(span.resident);
-    count_reserved();
-    return &span;
-  }
-  return nullptr;
-}
-
-Span* MemoryPool::take_new(size_t bytes, size_t used) {
-  char* start = system_.take(bytes);
-  if (!start) {
-    release_kept();
-    start = system_.take(bytes);
-    if (!start) return nullptr;
-  }
-  const std::lock_guard<std::mutex> lock(mutex_);
+Span* MemoryPool::add_span(char* start, size_t bytes) {
   Span& span = in_use_.emplace_back(Span{.start = start, .bytes = bytes});
   span.self = std::prev(in_use_.end());
-  span.resident = SystemMemory::resident_bytes(bytes, used);
-  in_use_bytes_ += int64_t(span.resident);
-  ++spans_from_system_;
-  count_reserved();
+  in_use_bytes_ += bytes;
+  most_in_use_ = std::max(most_in_use_, in_use_bytes_);
+  peak_reserved_ = std::max(peak_reserved_, in_use_bytes_ + kept_.bytes());
   return &span;
 }
 
-void MemoryPool::count_reserved() {
-  most_in_use_ = std::max(most_in_use_, in_use_bytes_);
-  peak_reserved_ = std::max(peak_reserved_, in_use_bytes_ + kept_bytes_);
-}
-
-// In use, with `used` bytes from its start about to be written, and not yet in the map.
-Span* MemoryPool::take_span(size_t bytes, size_t used) {
-  const SizeClass wanted = size_class(bytes, kPageBytes);
-  Spans surplus;
+// In use, of whole pages, and not yet in the map.
+Span* MemoryPool::take_span(size_t bytes) {
+  const size_t rounded = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  Ranges surplus;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (Span* span = take_kept(wanted.index, used)) return span;
-    surplus = over_limit(int64_t(SystemMemory::resident_bytes(wanted.bytes, used)));
+    if (char* const kept = kept_.take(rounded)) {
+      least_kept_ = std::min(least_kept_, kept_.bytes());
+      return add_span(kept, rounded);
+    }
+    surplus = over_limit(rounded);
   }
   give_back(surplus);
-  return take_new(wanted.bytes, used);
+  char* start = system_.take(rounded);
+  if (!start) {
+    release_kept();
+    start = system_.take(rounded);
+    if (!start) return nullptr;
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++spans_from_system_;
+  return add_span(start, rounded);
 }
 
 Span* MemoryPool::take_large(size_t bytes) {
-  Span* const span = take_span(bytes, bytes);
+  Span* const span = take_span(bytes);
   if (!span) return nullptr;
-  span->requested = bytes;
-  enter(*span, 1);
+  map_.set(span->start, span);
   return span;
 }
 
-// The map knows the first pages of the span: entries of an earlier use are right still.
-void MemoryPool::enter(Span& span, size_t entries) {
-  for (; span.map_entries < entries; ++span.map_entries)
-    map_.set(span.start + span.map_entries * kPageBytes, &span);
-}
-
 void MemoryPool::free_large(Span& span) {
-  Spans old;
+  Ranges old;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const int64_t now = coarse_now();
-    keep(span, in_use_, now);
-    old = idle(now);
+    keep(span, in_use_);
+    old = idle();
   }
   give_back(old);
 }
 
-// From `from` to the kept spans. The span's entries in the map stay.
-void MemoryPool::keep(Span& span, Spans& from, int64_t now) {
-  const uint32_t span_class = size_class(span.bytes, kPageBytes).index;
-  span.object_bytes = 0;
-  span.requested_of_object.reset();
-  span.kept_since = now;
-  in_use_bytes_ -= int64_t(span.resident);
-  kept_bytes_ += int64_t(span.resident);
+// Ends the span, which is in `from`. Its entries in the map are asked for no more.
+void MemoryPool::keep(Span& span, Spans& from) {
+  in_use_bytes_ -= span.bytes;
+  kept_.add({span.start, span.bytes});
   kept_any_.store(true, std::memory_order_relaxed);
-  kept_[span_class].splice(kept_[span_class].end(), from, span.self);
+  from.erase(span.self);
 }
 
 // ---------------------------------------------------------------- what is kept
 
-void MemoryPool::take_oldest(Spans& kept, Spans& to) {
-  kept_bytes_ -= int64_t(kept.front().resident);
-  to.splice(to.end(), kept, kept.begin());
+// From the ends of the largest ranges, which are needed least: of a range that is divided whole
+// huge pages stay.
+MemoryPool::Ranges MemoryPool::take_kept(size_t bytes) {
+  Ranges taken;
+  for (size_t sum = 0; sum < bytes && kept_.bytes() > 0; sum += taken.back().bytes)
+    taken.push_back(kept_.take_from_largest(bytes - sum, SystemMemory::kHugePageBytes));
+  least_kept_ = std::min(least_kept_, kept_.bytes());
+  kept_any_.store(kept_.bytes() > 0, std::memory_order_relaxed);
+  return taken;
 }
 
-// The spans kept longest that have to go before `coming` more bytes become resident.
-MemoryPool::Spans MemoryPool::over_limit(int64_t coming) {
-  const int64_t most = std::max(most_in_use_, in_use_bytes_ + coming);
-  const int64_t kept_limit = most + most / 16 + kSlack - in_use_bytes_ - coming;
-  Spans surplus;
-  while (kept_bytes_ > std::max<int64_t>(kept_limit, 0)) {
-    Spans* oldest = nullptr;
-    for (Spans& spans : kept_)
-      if (!spans.empty() && (!oldest || spans.front().kept_since < oldest->front().kept_since))
-        oldest = &spans;
-    take_oldest(*oldest, surplus);
-  }
-  return surplus;
+// What has to go before `coming` more bytes are taken from the system.
+MemoryPool::Ranges MemoryPool::over_limit(size_t coming) {
+  const size_t in_use = in_use_bytes_ + coming;
+  const size_t most = std::max(most_in_use_, in_use);
+  const size_t limit = most + most / 16 + kSlack - in_use;
+  return take_kept(kept_.bytes() > limit ? kept_.bytes() - limit : 0);
 }
 
-// The spans kept for too long; looks for them once in a while.
-MemoryPool::Spans MemoryPool::idle(int64_t now) {
-  Spans found;
-  if (now < next_ageing_) return found;
+// What was kept all the time since this was asked last; asks once in a while.
+MemoryPool::Ranges MemoryPool::idle() {
+  const int64_t now = coarse_now();
+  if (now < next_ageing_) return {};
   next_ageing_ = now + kAgeingEvery;
-  for (Spans& spans : kept_)
-    while (!spans.empty() && spans.front().kept_since < now - kKeptAtMost)
-      take_oldest(spans, found);
-  kept_any_.store(kept_bytes_ > 0, std::memory_order_relaxed);
+  Ranges found = take_kept(least_kept_);
+  least_kept_ = kept_.bytes();
   return found;
 }
 
 void MemoryPool::release_idle() {
-  Spans old;
+  Ranges old;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    old = idle(coarse_now());
+    old = idle();
   }
   give_back(old);
 }
 
 void MemoryPool::release_kept() {
-  Spans all;
+  Ranges all;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (Spans& spans : kept_) all.splice(all.end(), spans);
-    kept_bytes_ = 0;
-    kept_any_.store(false, std::memory_order_relaxed);
+    all = take_kept(kept_.bytes());
   }
   give_back(all);
 }
 
 // Without the lock: a gigabyte takes the system a while.
-void MemoryPool::give_back(const Spans& spans) {
-  for (const Span& span : spans) {
-    for (size_t i = 0; i < span.map_entries; ++i) map_.set(span.start + i * kPageBytes, nullptr);
-    system_.give_back(span.start, span.bytes);
-  }
+void MemoryPool::give_back(const Ranges& ranges) {
+  for (const FreeRanges::Range& range : ranges) system_.give_back(range);
 }
 
 // ---------------------------------------------------------------- slabs
 
 // Has a slab with free objects ready in partial_; null when the system has no memory.
 Span* MemoryPool::add_slab(uint32_t object_class, size_t object_bytes) {
-  const size_t bytes = slab_bytes(object_bytes);
-  Span* const span = take_span(bytes, bytes);
+  Span* const span = take_span(slab_bytes(object_bytes));
   if (!span) return nullptr;
   span->object_bytes = object_bytes;
   span->object_class = object_class;
   span->objects = span->free_count = uint32_t(span->bytes / object_bytes);
-  span->requested_of_object = std::make_unique<uint32_t[]>(span->objects);
-  span->free_objects = nullptr;
-  span->touched = 0;
-  enter(*span, span->bytes / kPageBytes);
+  span->counted_of_object = std::make_unique<uint32_t[]>(span->objects);
+  for (size_t at = 0; at < span->bytes; at += kPageBytes) map_.set(span->start + at, span);
   return span;
 }
 
@@ -258,10 +217,9 @@ uint32_t MemoryPool::take_objects(uint32_t object_class, size_t object_bytes, ui
 }
 
 void MemoryPool::free_objects(void* head) {
-  Spans old;
+  Ranges old;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const int64_t now = coarse_now();
     while (head) {
       void* const object = head;
       head = next_of(object);
@@ -270,9 +228,9 @@ void MemoryPool::free_objects(void* head) {
       set_next(object, slab.free_objects);
       slab.free_objects = object;
       if (slab.free_count++ == 0) partial.splice(partial.begin(), in_use_, slab.self);
-      if (slab.free_count == slab.objects) keep(slab, partial, now);
+      if (slab.free_count == slab.objects) keep(slab, partial);
     }
-    old = idle(now);
+    old = idle();
   }
   give_back(old);
 }
@@ -281,15 +239,15 @@ void MemoryPool::free_objects(void* head) {
 
 MemoryPool::Statistics MemoryPool::statistics() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return {.reserved = in_use_bytes_ + kept_bytes_,
-          .peak_reserved = peak_reserved_,
+  return {.reserved = int64_t(in_use_bytes_ + kept_.bytes()),
+          .peak_reserved = int64_t(peak_reserved_),
           .spans_from_system = spans_from_system_,
           .system_calls = system_.system_calls()};
 }
 
 void MemoryPool::reset_peak() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  peak_reserved_ = in_use_bytes_ + kept_bytes_;
+  peak_reserved_ = in_use_bytes_ + kept_.bytes();
 }
 
 }  // namespace torch_lazy

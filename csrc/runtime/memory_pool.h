@@ -1,9 +1,11 @@
-// Memory in spans: large blocks, and slabs of equal small objects. Freed spans are kept with their
-// pages, so that the next one of about the size pays no page fault.
+// Memory in spans: large blocks, and slabs of equal small objects. A freed span joins its free
+// neighbours and is kept with its pages; the next one is cut from what is kept and pays no page
+// fault. So a program whose sizes change at every step needs little more memory than it uses, and
+// none from the system.
 //
-// What is kept is bounded twice. Spans in use and kept ones together stay within the most that was
-// ever in use, plus a sixteenth and a little; and what lay idle for ten seconds goes back to the
-// system, at the first allocation or release afterwards.
+// What is kept is bounded twice. With the spans in use it stays within the most that was ever in
+// use, plus a sixteenth and a little; and what was not needed for ten seconds goes back to the
+// system, at the first release afterwards.
 #pragma once
 
 #include <array>
@@ -13,7 +15,9 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <vector>
 
+#include "runtime/free_ranges.h"
 #include "runtime/page_map.h"
 #include "runtime/size_classes.h"
 #include "runtime/system_memory.h"
@@ -25,9 +29,8 @@ constexpr size_t kLargestObject = size_t(32) << 10;
 constexpr uint32_t kObjectClasses = size_class(kLargestObject, kObjectUnit).index + 1;
 // No machine has it, and sizes up to here can be rounded up without overflow.
 constexpr size_t kLargestBlock = size_t(1) << 46;
-constexpr uint32_t kSpanClasses = size_class(kLargestBlock, kPageBytes).index + 1;
 
-// Either one large block or a slab. Its fields below `requested` are the pool's, under its lock;
+// Either one large block or a slab. Its fields below `counted` are the pool's, under its lock;
 // those above stay as they are while the span is in use.
 struct Span {
   char* start;
@@ -35,14 +38,11 @@ struct Span {
   size_t object_bytes = 0;  // of a slab's objects; 0: one large block
   uint32_t object_class = 0;
   uint32_t objects = 1;  // that the slab has room for
-  // Bytes asked for, by object, 0 where it is free. Written by whoever owns the object.
-  std::unique_ptr<uint32_t[]> requested_of_object;
-  size_t requested = 0;  // of a large block
+  // Bytes that statistics count, by object. Written by whoever owns the object.
+  std::unique_ptr<uint32_t[]> counted_of_object;
+  size_t counted = 0;  // of a large block
 
   std::list<Span>::iterator self;
-  size_t map_entries = 0;        // pages from the start that the map has
-  size_t resident = 0;           // upper bound of the bytes that have pages
-  int64_t kept_since = 0;        // ns; of a span that is free
   void* free_objects = nullptr;  // each holds the address of the next
   uint32_t free_count = 0;       // those, and the ones never used
   uint32_t touched = 0;          // objects from the start that were ever used
@@ -71,7 +71,7 @@ class MemoryPool {
 
   // Gives back all that is kept.
   void release_kept();
-  // Gives back what has been kept for long. Cheap, and done by every release.
+  // Gives back what was kept for long and not needed. Cheap, and done by every release.
   void age() {
     if (kept_any_.load(std::memory_order_relaxed)) release_idle();
   }
@@ -89,35 +89,32 @@ class MemoryPool {
 
  private:
   using Spans = std::list<Span>;
+  using Ranges = std::vector<FreeRanges::Range>;
   MemoryPool() = default;
 
-  Span* take_span(size_t bytes, size_t used);
-  Span* take_kept(uint32_t span_class, size_t used);
-  Span* take_new(size_t bytes, size_t used);
+  Span* take_span(size_t bytes);
+  Span* add_span(char* start, size_t bytes);
   Span* add_slab(uint32_t object_class, size_t object_bytes);
-  void enter(Span& span, size_t entries);
-  void keep(Span& span, Spans& from, int64_t now);
-  Spans over_limit(int64_t coming);
-  Spans idle(int64_t now);
-  void take_oldest(Spans& kept, Spans& to);
-  void give_back(const Spans& spans);
+  void keep(Span& span, Spans& from);
+  Ranges over_limit(size_t coming);
+  Ranges idle();
+  Ranges take_kept(size_t bytes);
+  void give_back(const Ranges& ranges);
   void release_idle();
-  void count_reserved();
 
   PageMap map_;
   SystemMemory system_;
   std::atomic<bool> kept_any_{false};
 
-  std::mutex
-      mutex_;     // guards what is below; only the system's is locked while it is held, for fork
-  Spans in_use_;  // large blocks and full slabs
+  // Guards what is below; only the system's is locked while it is held, for fork.
+  std::mutex mutex_;
+  Spans in_use_;                               // large blocks and full slabs
   std::array<Spans, kObjectClasses> partial_;  // slabs with free objects
-  std::array<Spans, kSpanClasses> kept_;       // the one freed last is last
-  // Bytes resident.
-  int64_t in_use_bytes_ = 0, kept_bytes_ = 0;
-  int64_t most_in_use_ = 0, peak_reserved_ = 0;
-  int64_t spans_from_system_ = 0;
+  FreeRanges kept_;
+  size_t in_use_bytes_ = 0, most_in_use_ = 0, peak_reserved_ = 0;
+  size_t least_kept_ = 0;    // since the last ageing
   int64_t next_ageing_ = 0;  // ns
+  int64_t spans_from_system_ = 0;
 };
 
 }  // namespace torch_lazy

@@ -120,6 +120,28 @@ TEST_F(CachingAllocatorTest, ALoopOverALargeBufferCallsTheSystemOnce) {
   EXPECT_EQ(after.cache_hits - before.cache_hits, 100);
 }
 
+TEST_F(CachingAllocatorTest, BlocksOfManySizesInTurnsNeedNoNewMemory) {
+  const auto step = [&](size_t rows) {
+    std::vector<c10::DataPtr> saved;
+    for (size_t layer = 1; layer <= 12; ++layer)
+      saved.push_back(allocator.allocate(rows * layer * 10'000));
+    while (!saved.empty()) {
+      allocator.allocate(rows * 40'000);
+      saved.pop_back();
+    }
+  };
+  const auto all = [&] {
+    for (size_t rows = 0; rows < 111; ++rows) step(rows * 55 % 111 + 17);
+  };
+  all();
+  const MemoryStatistics before = memory_statistics();
+
+  all();
+
+  EXPECT_EQ(memory_statistics().system_calls, before.system_calls);
+  EXPECT_EQ(memory_statistics().peak_reserved, before.peak_reserved);
+}
+
 TEST_F(CachingAllocatorTest, CountsTheBytesAskedFor) {
   const int64_t before = allocated();
 
@@ -155,7 +177,7 @@ TEST_F(CachingAllocatorTest, AnEmptiedCacheHoldsWhatIsInUseAlone) {
 }
 
 TEST_F(CachingAllocatorTest, WhatIsKeptStaysWithinTheMostThatWasInUse) {
-  // Each size is of a class of its own, so that no block serves the next request.
+  // No block is large enough for the next request.
   int64_t most_in_use = 0;
   for (size_t size = 64 * kMiB; size < 512 * kMiB; size += size / 3) {
     most_in_use = allocated() + int64_t(size);
@@ -284,10 +306,21 @@ TEST(AllocateForLazy, ATensorsMemoryComesFromTheCacheInsideItAlone) {
 TEST(AllocateForLazy, NestsAndCanBeSwitchedOff) {
   const AllocateForLazy scope;
   {
-    const AllocateForLazy off(false);
+    const AllocateForLazy off(AllocateForLazy::Result::kNone);
     EXPECT_FALSE(caching(at::empty({100})));
   }
   EXPECT_TRUE(caching(at::empty({100})));
+}
+
+TEST(AllocateForLazy, ACopyOnTheCpuIsOfTheCacheAndNotCounted) {
+  const MemoryStatistics before = memory_statistics();
+  const AllocateForLazy scope(AllocateForLazy::Result::kCopyOnCpu);
+
+  const at::Tensor small = at::empty({100}), large = at::empty({1000, 1000});
+
+  EXPECT_TRUE(caching(small));
+  EXPECT_TRUE(caching(large));
+  EXPECT_EQ(memory_statistics().allocated, before.allocated);
 }
 
 TEST(AllocateForLazy, OtherThreadsAllocateAsBefore) {
