@@ -34,7 +34,7 @@ namespace torch_lazy {
 
 // Changed with every incompatible change of this file; a library built for another version is
 // refused when it registers.
-constexpr int kBackendInterfaceVersion = 2;
+constexpr int kBackendInterfaceVersion = 3;
 
 struct DeviceProperties {
   std::string name;
@@ -143,6 +143,10 @@ class Backend {
                                                  const CompileOptions& options) = 0;
   // Raises when the bytes are not from serialize() of the same backend and version.
   virtual std::shared_ptr<Executable> load(std::string_view serialized);
+
+  // Nothing was compiled for a while and nothing waits to be: what only compiles need may be given
+  // back. Called from the background thread.
+  virtual void rest() {}
 };
 
 }  // namespace torch_lazy

@@ -95,7 +95,7 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
                                                non_blocking, memory_format);
   const at::Tensor& inner = synchronized_inner(self, "copy to cpu");
   const StepThreadState state;
-  const AllocateForLazy allocate(AllocateForLazy::Result::kCopyOnCpu);
+  const AllocateForLazy allocate(false);  // the result is no lazy tensor
   if (device->is_cpu() && inner.is_cpu()) {
     at::Tensor copy = plain_cpu_copy(inner, dtype, layout, pin_memory, memory_format);
     if (copy.defined()) return copy;

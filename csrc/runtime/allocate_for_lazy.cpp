@@ -21,14 +21,7 @@ class ChoosingAllocator final : public c10::Allocator {
   explicit ChoosingAllocator(CachingAllocator& caching) : caching_(caching) {}
 
   c10::DataPtr allocate(size_t bytes) override {
-    switch (AllocateForLazy::result()) {
-      case AllocateForLazy::Result::kLazy:
-        return caching_.allocate(bytes);
-      case AllocateForLazy::Result::kCopyOnCpu:
-        return caching_.allocate_uncounted(bytes);
-      case AllocateForLazy::Result::kNone:
-        break;
-    }
+    if (AllocateForLazy::active()) return caching_.allocate(bytes);
     // A program that has turned away from the device does not hold its memory for ever.
     if (bytes >= kLarge) MemoryPool::instance().age();
     return caching_.system().allocate(bytes);

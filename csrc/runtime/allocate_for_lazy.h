@@ -1,31 +1,23 @@
 // On whose behalf the thread's ATen allocates: inside AllocateForLazy, PyTorch's CPU allocator
-// takes memory from the caching allocator.
+// takes memory from lazy_allocator().
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 
 namespace torch_lazy {
 
 class AllocateForLazy {
  public:
-  enum class Result : uint8_t {
-    kNone,       // outside
-    kLazy,       // memory of a lazy tensor or of an operation on some
-    kCopyOnCpu,  // of a CPU tensor with a lazy tensor's values: kept pages spare it the page
-                 // faults, but memory_allocated() does not count it
-  };
-
-  explicit AllocateForLazy(Result result = Result::kLazy) : before_(result_) {
+  explicit AllocateForLazy(bool lazy = true) : before_(active_) {
     if (!installed_.load(std::memory_order_acquire)) [[unlikely]]
       install();
-    result_ = result;
+    active_ = lazy;
   }
-  ~AllocateForLazy() { result_ = before_; }
+  ~AllocateForLazy() { active_ = before_; }
   AllocateForLazy(const AllocateForLazy&) = delete;
   AllocateForLazy& operator=(const AllocateForLazy&) = delete;
 
-  static Result result() { return result_; }
+  static bool active() { return active_; }
 
  private:
   // Once a process, when the device is first used.
@@ -37,9 +29,9 @@ class AllocateForLazy {
 #if defined(__GLIBC__)
   [[gnu::tls_model("initial-exec")]]
 #endif
-  inline static constinit thread_local Result result_ = Result::kNone;
+  inline static constinit thread_local bool active_ = false;
 
-  const Result before_;
+  const bool before_;
 };
 
 }  // namespace torch_lazy

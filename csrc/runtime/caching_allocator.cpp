@@ -27,20 +27,18 @@ struct Counters {
 };
 constinit Counters counters;
 
-void* allocate_block(size_t bytes, size_t counted) {
+void* allocate_block(size_t bytes) {
   MemoryPool& pool = MemoryPool::instance();
   if (bytes <= kLargestObject) {
     void* const object = ObjectCache::allocate(bytes);
     if (!object) return nullptr;
     Span& slab = *pool.find(object);
-    slab.counted_of_object[slab.object_index(object)] = uint32_t(counted);
+    slab.requested_of_object[slab.object_index(object)] = uint32_t(bytes);
     return object;
   }
   if (bytes > kLargestBlock) return nullptr;
-  Span* const span = pool.take_large(bytes);
-  if (!span) return nullptr;
-  span->counted = counted;
-  return span->start;
+  const Span* const span = pool.take_large(bytes);
+  return span ? span->start : nullptr;
 }
 
 // The deleter of everything allocated here, and of what was handed on where the raw interface hides
@@ -53,10 +51,10 @@ void free_block(void* block) {
     return CachingAllocator::instance().system().raw_deallocate(block);
   c10::profiledCPUMemoryReporter().Delete(block);
   if (span->object_bytes == 0) {
-    counters.remove(span->counted);
+    counters.remove(span->requested);
     return pool.free_large(*span);
   }
-  counters.remove(span->counted_of_object[span->object_index(block)]);
+  counters.remove(span->requested_of_object[span->object_index(block)]);
   ObjectCache::free(block, *span);
 }
 
@@ -74,20 +72,12 @@ CachingAllocator& CachingAllocator::instance() {
 }
 
 c10::DataPtr CachingAllocator::allocate(size_t bytes) {
-  return allocate(bytes, bytes);
-}
-
-c10::DataPtr CachingAllocator::allocate_uncounted(size_t bytes) {
-  return allocate(bytes, 0);
-}
-
-c10::DataPtr CachingAllocator::allocate(size_t bytes, size_t counted) {
   const c10::Device cpu(c10::kCPU);
   if (bytes == 0) return {nullptr, nullptr, &free_block, cpu};
-  void* const block = allocate_block(bytes, counted);
+  void* const block = allocate_block(bytes);
   if (!block) [[unlikely]]
     return system_.allocate(bytes);
-  counters.add(counted);
+  counters.add(bytes);
   c10::profiledCPUMemoryReporter().New(block, bytes);
   return {block, block, &free_block, cpu};
 }

@@ -1,6 +1,6 @@
-// The CPU allocator behind device `lazy`: it keeps freed memory for the next allocation of about
-// the size. Serves lazy storages, the memory of plans and, through AllocateForLazy, what ATen
-// allocates on their behalf.
+// The CPU allocator behind device `lazy`: it keeps freed memory for the next allocations. Serves
+// lazy storages, the memory of plans and, through AllocateForLazy, what ATen allocates on their
+// behalf.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -21,8 +21,6 @@ class CachingAllocator final : public c10::Allocator {
   static CachingAllocator& instance();
 
   c10::DataPtr allocate(size_t bytes) override;
-  // The same, but that memory_statistics() has it as reserved alone.
-  c10::DataPtr allocate_uncounted(size_t bytes);
   // Frees memory of both allocators, since an allocation may have been handed on.
   c10::DeleterFnPtr raw_deleter() const override;
   void copy_data(void* destination, const void* source, std::size_t bytes) const override;
@@ -34,7 +32,6 @@ class CachingAllocator final : public c10::Allocator {
 
  private:
   explicit CachingAllocator(c10::Allocator& system) : system_(system) {}
-  c10::DataPtr allocate(size_t bytes, size_t counted);
 
   c10::Allocator& system_;
 };

@@ -10,8 +10,10 @@
 #include <mutex>
 #include <thread>
 
+#include "backend/registry.h"
 #include "runtime/compile_policy.h"
 #include "runtime/compiled_trace.h"
+#include "runtime/config.h"
 
 namespace torch_lazy {
 namespace {
@@ -60,12 +62,21 @@ void lower_priority() {
               has_one_core() ? kNicenessOnOneCore : kNiceness);
 }
 
+// Longer than the pauses between the compiles of a script that has begun to repeat its steps.
+constexpr std::chrono::milliseconds kPause{100};
+
 void work() {
   lower_priority();
   Queue& jobs = queue();
+  const auto has_jobs = [&] { return !jobs.jobs.empty(); };
   std::unique_lock<std::mutex> lock(jobs.mutex);
   for (;;) {
-    jobs.changed.wait(lock, [&] { return !jobs.jobs.empty(); });
+    if (!jobs.changed.wait_for(lock, kPause, has_jobs)) {
+      lock.unlock();
+      backend_by_name(backend_name()).rest();
+      lock.lock();
+      jobs.changed.wait(lock, has_jobs);
+    }
     auto trace = std::move(jobs.jobs.front());
     jobs.jobs.pop_front();
     jobs.compiling = true;

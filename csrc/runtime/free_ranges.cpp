@@ -18,7 +18,7 @@ void FreeRanges::remove(ByAddress::iterator range) {
   by_address_.erase(range);
 }
 
-void FreeRanges::add(Range range) {
+void FreeRanges::add(Range range) noexcept {
   bytes_ += range.bytes;
   auto next = by_address_.upper_bound(range.start);
   if (next != by_address_.end() && next->first == range.start + range.bytes) {
@@ -35,7 +35,7 @@ void FreeRanges::add(Range range) {
   by_size_.emplace(range.bytes, range.start);
 }
 
-char* FreeRanges::take(size_t bytes) {
+char* FreeRanges::take(size_t bytes) noexcept {
   const auto best = by_size_.lower_bound({bytes, nullptr});
   if (best == by_size_.end()) return nullptr;
   const auto [size, start] = *best;
@@ -56,24 +56,34 @@ char* FreeRanges::take(size_t bytes) {
   return start;
 }
 
-FreeRanges::Range FreeRanges::take_from_largest(size_t wanted, size_t unit) {
+FreeRanges::Range FreeRanges::take_at_most(size_t bytes, size_t unit) noexcept {
   if (by_size_.empty()) return {nullptr, 0};
-  const auto [size, start] = *by_size_.rbegin();
-  const auto range = by_address_.find(start);
-  size_t stays = 0;
-  if (size > wanted) {
-    const auto end = reinterpret_cast<uintptr_t>(start) + size - wanted;
-    const uintptr_t rounded = end & ~(uintptr_t(unit) - 1);
-    stays = rounded > reinterpret_cast<uintptr_t>(start)
-                ? rounded - reinterpret_cast<uintptr_t>(start)
-                : 0;
+  const auto larger = by_size_.upper_bound({bytes, reinterpret_cast<char*>(UINTPTR_MAX)});
+  if (larger != by_size_.begin()) {
+    const auto [size, start] = *std::prev(larger);
+    bytes_ -= size;
+    remove(by_address_.find(start));
+    return {start, size};
   }
-  bytes_ -= size - stays;
-  if (stays == 0)
-    remove(range);
-  else
-    resize(range, stays);
-  return {start + stays, size - stays};
+  const auto [size, start] = *by_size_.rbegin();
+  char* const end = start + size;
+  const uintptr_t least = reinterpret_cast<uintptr_t>(end - bytes);
+  const uintptr_t first = (least + unit - 1) & ~(uintptr_t(unit) - 1);
+  const uintptr_t last = reinterpret_cast<uintptr_t>(end);
+  if (first >= last) return {nullptr, 0};
+  const size_t taken = last - first;
+  bytes_ -= taken;
+  resize(by_address_.find(start), size - taken);
+  return {end - taken, taken};
+}
+
+std::vector<FreeRanges::Range> FreeRanges::take_all() noexcept {
+  std::vector<Range> all;
+  for (const auto& [start, bytes] : by_address_) all.push_back({start, bytes});
+  by_address_.clear();
+  by_size_.clear();
+  bytes_ = 0;
+  return all;
 }
 
 }  // namespace torch_lazy

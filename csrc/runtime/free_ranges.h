@@ -5,10 +5,12 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace torch_lazy {
 
-// Not thread safe. Every call takes time that grows with the logarithm of the ranges.
+// Not thread safe. Calls take time that grows with the logarithm of the ranges. Memory is freed in
+// destructors: without memory for a node the process ends, and no range is lost in silence.
 class FreeRanges {
  public:
   struct Range {
@@ -16,13 +18,16 @@ class FreeRanges {
     size_t bytes;
   };
 
-  void add(Range range);
+  void add(Range range) noexcept;
   // From the start of the least range that holds so many, the first of equal ones, so that what is
   // in use stays close together. Null where no range does.
-  char* take(size_t bytes);
-  // The largest range; where it is larger than `wanted`, its last `wanted` bytes, and up to `unit`
-  // (a power of two) more, so that what stays ends at a multiple of it. None when all are empty.
-  Range take_from_largest(size_t wanted, size_t unit);
+  char* take(size_t bytes) noexcept;
+  // The largest range of at most so many bytes; where all are larger, the end of the largest, so
+  // that what stays ends at a multiple of `unit` (a power of two). Of 0 bytes where that leaves
+  // nothing to take.
+  Range take_at_most(size_t bytes, size_t unit) noexcept;
+  // All of them, which leaves none.
+  std::vector<Range> take_all() noexcept;
 
   size_t bytes() const { return bytes_; }
 

@@ -11,7 +11,6 @@ namespace torch_lazy {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kAgeingEvery = 10 * kSecond;
 constexpr size_t kSlack = size_t(8) << 20;  // for programs that use little
 
 int64_t coarse_now() {
@@ -77,7 +76,7 @@ Span* MemoryPool::take_span(size_t bytes) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (char* const kept = kept_.take(rounded)) {
-      least_kept_ = std::min(least_kept_, kept_.bytes());
+      idle_.now_are(kept_.bytes());
       return add_span(kept, rounded);
     }
     surplus = over_limit(rounded);
@@ -97,6 +96,7 @@ Span* MemoryPool::take_span(size_t bytes) {
 Span* MemoryPool::take_large(size_t bytes) {
   Span* const span = take_span(bytes);
   if (!span) return nullptr;
+  span->requested = bytes;
   map_.set(span->start, span);
   return span;
 }
@@ -111,8 +111,8 @@ void MemoryPool::free_large(Span& span) {
   give_back(old);
 }
 
-// Ends the span, which is in `from`. Its entries in the map are asked for no more.
-void MemoryPool::keep(Span& span, Spans& from) {
+// Ends the span, which is in `from`.
+void MemoryPool::keep(Span& span, Spans& from) noexcept {
   in_use_bytes_ -= span.bytes;
   kept_.add({span.start, span.bytes});
   kept_any_.store(true, std::memory_order_relaxed);
@@ -121,33 +121,30 @@ void MemoryPool::keep(Span& span, Spans& from) {
 
 // ---------------------------------------------------------------- what is kept
 
-// From the ends of the largest ranges, which are needed least: of a range that is divided whole
-// huge pages stay.
-MemoryPool::Ranges MemoryPool::take_kept(size_t bytes) {
+// At most `bytes`, in few ranges: what is left of one that is divided ends with a whole huge page,
+// and holds what it was needed for if that much was not.
+MemoryPool::Ranges MemoryPool::take_kept(size_t bytes) noexcept {
   Ranges taken;
-  for (size_t sum = 0; sum < bytes && kept_.bytes() > 0; sum += taken.back().bytes)
-    taken.push_back(kept_.take_from_largest(bytes - sum, SystemMemory::kHugePageBytes));
-  least_kept_ = std::min(least_kept_, kept_.bytes());
+  for (size_t left = bytes; left > 0; left -= taken.back().bytes) {
+    const FreeRanges::Range range = kept_.take_at_most(left, SystemMemory::kHugePageBytes);
+    if (range.bytes == 0) break;
+    taken.push_back(range);
+  }
+  idle_.now_are(kept_.bytes());
   kept_any_.store(kept_.bytes() > 0, std::memory_order_relaxed);
   return taken;
 }
 
 // What has to go before `coming` more bytes are taken from the system.
-MemoryPool::Ranges MemoryPool::over_limit(size_t coming) {
+MemoryPool::Ranges MemoryPool::over_limit(size_t coming) noexcept {
   const size_t in_use = in_use_bytes_ + coming;
   const size_t most = std::max(most_in_use_, in_use);
   const size_t limit = most + most / 16 + kSlack - in_use;
   return take_kept(kept_.bytes() > limit ? kept_.bytes() - limit : 0);
 }
 
-// What was kept all the time since this was asked last; asks once in a while.
-MemoryPool::Ranges MemoryPool::idle() {
-  const int64_t now = coarse_now();
-  if (now < next_ageing_) return {};
-  next_ageing_ = now + kAgeingEvery;
-  Ranges found = take_kept(least_kept_);
-  least_kept_ = kept_.bytes();
-  return found;
+MemoryPool::Ranges MemoryPool::idle() noexcept {
+  return take_kept(idle_.taken_at(coarse_now(), kept_.bytes()));
 }
 
 void MemoryPool::release_idle() {
@@ -166,10 +163,11 @@ void MemoryPool::release_kept() {
     all = take_kept(kept_.bytes());
   }
   give_back(all);
+  system_.unmap_free(map_);
 }
 
 // Without the lock: a gigabyte takes the system a while.
-void MemoryPool::give_back(const Ranges& ranges) {
+void MemoryPool::give_back(const Ranges& ranges) noexcept {
   for (const FreeRanges::Range& range : ranges) system_.give_back(range);
 }
 
@@ -182,7 +180,7 @@ Span* MemoryPool::add_slab(uint32_t object_class, size_t object_bytes) {
   span->object_bytes = object_bytes;
   span->object_class = object_class;
   span->objects = span->free_count = uint32_t(span->bytes / object_bytes);
-  span->counted_of_object = std::make_unique<uint32_t[]>(span->objects);
+  span->requested_of_object = std::make_unique<uint32_t[]>(span->objects);
   for (size_t at = 0; at < span->bytes; at += kPageBytes) map_.set(span->start + at, span);
   return span;
 }

@@ -1,11 +1,10 @@
 // Memory in spans: large blocks, and slabs of equal small objects. A freed span joins its free
 // neighbours and is kept with its pages; the next one is cut from what is kept and pays no page
-// fault. So a program whose sizes change at every step needs little more memory than it uses, and
-// none from the system.
+// fault. So a program whose sizes change at every step needs little more memory than it uses.
 //
 // What is kept is bounded twice. With the spans in use it stays within the most that was ever in
 // use, plus a sixteenth and a little; and what was not needed for ten seconds goes back to the
-// system, at the first release afterwards.
+// system, at a release in the ten seconds after.
 #pragma once
 
 #include <array>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "runtime/free_ranges.h"
+#include "runtime/idle_bytes.h"
 #include "runtime/page_map.h"
 #include "runtime/size_classes.h"
 #include "runtime/system_memory.h"
@@ -30,7 +30,7 @@ constexpr uint32_t kObjectClasses = size_class(kLargestObject, kObjectUnit).inde
 // No machine has it, and sizes up to here can be rounded up without overflow.
 constexpr size_t kLargestBlock = size_t(1) << 46;
 
-// Either one large block or a slab. Its fields below `counted` are the pool's, under its lock;
+// Either one large block or a slab. Its fields below `requested` are the pool's, under its lock;
 // those above stay as they are while the span is in use.
 struct Span {
   char* start;
@@ -38,9 +38,9 @@ struct Span {
   size_t object_bytes = 0;  // of a slab's objects; 0: one large block
   uint32_t object_class = 0;
   uint32_t objects = 1;  // that the slab has room for
-  // Bytes that statistics count, by object. Written by whoever owns the object.
-  std::unique_ptr<uint32_t[]> counted_of_object;
-  size_t counted = 0;  // of a large block
+  // Bytes asked for, by object, 0 where it is free. Written by whoever owns the object.
+  std::unique_ptr<uint32_t[]> requested_of_object;
+  size_t requested = 0;  // of a large block
 
   std::list<Span>::iterator self;
   void* free_objects = nullptr;  // each holds the address of the next
@@ -57,7 +57,8 @@ class MemoryPool {
  public:
   static MemoryPool& instance();
 
-  // The span that a block of the pool lies in; null for memory of others.
+  // The span of a block that is in use, null for memory of others. Nothing else may be asked:
+  // entries of freed spans stay.
   Span* find(const void* block) const { return map_.find(block); }
 
   // Null when the system has no memory, even after everything kept was given back.
@@ -69,7 +70,7 @@ class MemoryPool {
   uint32_t take_objects(uint32_t object_class, size_t object_bytes, uint32_t wanted, void** head);
   void free_objects(void* head);
 
-  // Gives back all that is kept.
+  // Gives back all that is kept, and its addresses.
   void release_kept();
   // Gives back what was kept for long and not needed. Cheap, and done by every release.
   void age() {
@@ -77,7 +78,7 @@ class MemoryPool {
   }
 
   struct Statistics {
-    int64_t reserved, peak_reserved;  // bytes resident: in use or kept
+    int64_t reserved, peak_reserved;  // bytes in use or kept
     int64_t spans_from_system;        // allocations that kept memory could not serve
     int64_t system_calls;
   };
@@ -95,11 +96,13 @@ class MemoryPool {
   Span* take_span(size_t bytes);
   Span* add_span(char* start, size_t bytes);
   Span* add_slab(uint32_t object_class, size_t object_bytes);
-  void keep(Span& span, Spans& from);
-  Ranges over_limit(size_t coming);
-  Ranges idle();
-  Ranges take_kept(size_t bytes);
-  void give_back(const Ranges& ranges);
+  // Memory is freed in destructors: without memory for their own few nodes these end the process,
+  // and leave no pool that is half changed.
+  void keep(Span& span, Spans& from) noexcept;
+  Ranges over_limit(size_t coming) noexcept;
+  Ranges idle() noexcept;
+  Ranges take_kept(size_t bytes) noexcept;
+  void give_back(const Ranges& ranges) noexcept;
   void release_idle();
 
   PageMap map_;
@@ -111,9 +114,8 @@ class MemoryPool {
   Spans in_use_;                               // large blocks and full slabs
   std::array<Spans, kObjectClasses> partial_;  // slabs with free objects
   FreeRanges kept_;
+  IdleBytes idle_;  // of what is kept
   size_t in_use_bytes_ = 0, most_in_use_ = 0, peak_reserved_ = 0;
-  size_t least_kept_ = 0;    // since the last ageing
-  int64_t next_ageing_ = 0;  // ns
   int64_t spans_from_system_ = 0;
 };
 

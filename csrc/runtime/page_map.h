@@ -30,10 +30,19 @@ class PageMap {
     return leaf ? leaf[page & (kLeafEntries - 1)].load(std::memory_order_acquire) : nullptr;
   }
 
-  // Raises std::bad_alloc where a new leaf finds no memory; never for an address set before.
+  // Raises std::bad_alloc where a new leaf finds no memory.
   void set(const void* address, Span* span) {
     const auto page = reinterpret_cast<uintptr_t>(address) / kPageBytes;
     leaf_of(page)[page & (kLeafEntries - 1)].store(span, std::memory_order_release);
+  }
+
+  // No entry of the range is left.
+  void forget(const char* range, size_t bytes) noexcept {
+    for (size_t at = 0; at < bytes; at += kPageBytes) {
+      const auto page = reinterpret_cast<uintptr_t>(range + at) / kPageBytes;
+      Entry* leaf = top_[page >> kLeafBits].load(std::memory_order_acquire);
+      if (leaf) leaf[page & (kLeafEntries - 1)].store(nullptr, std::memory_order_release);
+    }
   }
 
  private:

@@ -1,5 +1,5 @@
-// Sizes that memory is handed out in: eight classes a doubling, so that a block is at most an
-// eighth larger than what was asked for, and a freed block fits most requests of about its size.
+// Sizes of small objects: eight classes a doubling, so that an object is at most an eighth larger
+// than what was asked for, and a freed one fits most requests of about its size.
 #pragma once
 
 #include <bit>

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "runtime/page_map.h"
-
 namespace torch_lazy {
 namespace {
 
@@ -75,7 +73,7 @@ char* SystemMemory::take(size_t bytes) {
   return region.start;
 }
 
-void SystemMemory::give_back(FreeRanges::Range range) {
+void SystemMemory::give_back(FreeRanges::Range range) noexcept {
   // Only whole pages of the system can be dropped; the rest keeps its page.
   static const auto system_page = size_t(sysconf(_SC_PAGESIZE));
   const size_t before = bytes_to_next(range.start, system_page);
@@ -87,6 +85,26 @@ void SystemMemory::give_back(FreeRanges::Range range) {
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   free_.add(range);
+}
+
+void SystemMemory::unmap_free(PageMap& map) noexcept {
+  std::vector<FreeRanges::Range> ranges;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ranges = free_.take_all();
+  }
+  static const auto system_page = size_t(sysconf(_SC_PAGESIZE));
+  for (const FreeRanges::Range& range : ranges) {
+    const size_t before = std::min(bytes_to_next(range.start, system_page), range.bytes);
+    const size_t whole = (range.bytes - before) / system_page * system_page;
+    map.forget(range.start + before, whole);
+    if (whole > 0) unmap(range.start + before, whole);
+    if (whole == range.bytes) continue;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (before > 0) free_.add({range.start, before});
+    const size_t behind = range.bytes - before - whole;
+    if (behind > 0) free_.add({range.start + before + whole, behind});
+  }
 }
 
 }  // namespace torch_lazy

@@ -7,18 +7,24 @@
 #include <mutex>
 
 #include "runtime/free_ranges.h"
+#include "runtime/page_map.h"
 
 namespace torch_lazy {
 
-// Ranges are cut from regions, which are marked for huge pages and stay mapped for ever: giving a
-// range back drops its pages alone, so an address of a region never comes to mean anything else.
+// Ranges are cut from regions, which are marked for huge pages. Giving a range back drops its pages
+// and leaves it mapped, so that its addresses come to mean nothing else; a huge page of which other
+// parts are in use stays.
 class SystemMemory {
  public:
   static constexpr size_t kHugePageBytes = size_t(2) << 20;
 
-  // Without pages. `bytes` is a multiple of kPageBytes. Null when the system has no more.
+  // Without pages of its own. `bytes` is a multiple of kPageBytes. Null when the system has no
+  // more.
   char* take(size_t bytes);
-  void give_back(FreeRanges::Range range);
+  void give_back(FreeRanges::Range range) noexcept;
+  // Gives the addresses of what was given back to the system as well, which others may then be
+  // handed: the map forgets them first.
+  void unmap_free(PageMap& map) noexcept;
 
   int64_t system_calls() const { return system_calls_.load(std::memory_order_relaxed); }
 
@@ -31,7 +37,7 @@ class SystemMemory {
 
   std::atomic<int64_t> system_calls_{0};
   std::mutex mutex_;  // guards what is below; nothing else is locked while it is held
-  FreeRanges free_;   // of the regions, without pages
+  FreeRanges free_;   // of the regions
 };
 
 }  // namespace torch_lazy

@@ -67,25 +67,43 @@ TEST_F(FreeRangesTest, JoinsWithTheOneBeforeOrBehindAlone) {
   EXPECT_EQ(ranges.take(200), at(1900));
 }
 
-TEST_F(FreeRangesTest, DividesTheLargestAtAMultipleOfTheUnit) {
-  ranges.add({at(0), 10 * kUnit});
-  ranges.add({at(2048), kUnit});
+TEST_F(FreeRangesTest, GivesTheLargestOfAtMostSoManyBytes) {
+  ranges.add({at(0), 500});
+  ranges.add({at(1000), 300});
+  ranges.add({at(2000), 400});
 
-  const FreeRanges::Range taken = ranges.take_from_largest(100, kUnit);
+  const FreeRanges::Range taken = ranges.take_at_most(450, kUnit);
+
+  EXPECT_EQ(taken.start, at(2000));
+  EXPECT_EQ(taken.bytes, 400);
+}
+
+TEST_F(FreeRangesTest, GivesTheEndOfTheLargestWhereAllAreLarger) {
+  ranges.add({at(0), 10 * kUnit});
+  ranges.add({at(2048), 4 * kUnit});
+
+  const FreeRanges::Range taken = ranges.take_at_most(2 * kUnit + 10, kUnit);
 
   EXPECT_EQ(taken.start, at(8 * kUnit));
   EXPECT_EQ(taken.bytes, 2 * kUnit);
-  EXPECT_EQ(ranges.bytes(), 9 * kUnit);
+  EXPECT_EQ(ranges.take(8 * kUnit), at(0));
 }
 
-TEST_F(FreeRangesTest, GivesTheLargestWholeWhereNoMoreThanAUnitWouldStay) {
-  ranges.add({at(kUnit / 2), kUnit});
+TEST_F(FreeRangesTest, GivesNoMoreThanIsWantedForAWholeUnit) {
+  ranges.add({at(0), 10 * kUnit});
 
-  const FreeRanges::Range taken = ranges.take_from_largest(kUnit - 8, kUnit);
+  EXPECT_EQ(ranges.take_at_most(kUnit - 1, kUnit).bytes, 0);
+  EXPECT_EQ(ranges.bytes(), 10 * kUnit);
+}
 
-  EXPECT_EQ(taken.start, at(kUnit / 2));
-  EXPECT_EQ(taken.bytes, kUnit);
-  EXPECT_EQ(ranges.take_from_largest(1, kUnit).bytes, 0);
+TEST_F(FreeRangesTest, GivesAll) {
+  ranges.add({at(0), 100});
+  ranges.add({at(1000), 300});
+
+  EXPECT_EQ(ranges.take_all().size(), 2);
+
+  EXPECT_EQ(ranges.bytes(), 0);
+  EXPECT_EQ(ranges.take(1), nullptr);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "backend/cpu/compiler_library.h"
 #include "backend/cpu/kernel_cache.h"
 
 namespace torch_lazy {
@@ -72,6 +73,14 @@ TEST(KernelCompiler, CompilesAKernelAndRunsIt) {
   const auto kernel =
       compile_kernel(kernel_source("y[i] = x[i] * numbers[0] + sizes[0];"), "kernel");
   EXPECT_EQ(run(*kernel, {2, 4, 6}), (std::vector<float>{4, 5, 6}));
+}
+
+TEST(KernelCompiler, CompilesAfterTheLibraryHasRested) {
+  expect_next_compile_works();
+
+  rest_compiler_library();
+
+  expect_next_compile_works();
 }
 
 TEST(KernelCompiler, EqualSourcesAreCompiledOnce) {

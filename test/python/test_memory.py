@@ -6,11 +6,13 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import re
+import time
 import weakref
 
 import pytest
 import torch
-from behaviour import hot, synchronize, wait_for_compiles
+from behaviour import hot, synchronize, torch_lazy, wait_for_compiles
 from torch import nn
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -165,3 +167,26 @@ def test_the_process_does_not_start_threads_that_multiply(device):
         hot(lambda i=i: torch.ones(3 + i, device=device) + 1, runs=4)
 
     assert threads() <= before + 1
+
+
+def test_the_compilers_code_leaves_memory_when_nothing_compiles(device):
+    if torch_lazy.config.backend != "cpu":
+        pytest.skip("only the CPU backend has a compiler")
+
+    def resident_code() -> int:
+        bytes_resident, inside = 0, False
+        with open("/proc/self/smaps") as smaps:
+            for line in smaps:
+                if re.match("[0-9a-f]+-[0-9a-f]+ ", line):
+                    inside = line.rstrip().endswith("libtorch_lazy_compiler.so")
+                elif inside and line.startswith("Rss:"):
+                    bytes_resident += int(line.split()[1]) << 10
+        return bytes_resident
+
+    x = torch.randn(7, 11).to(device)
+    hot(lambda: (x * 3 + 1).tanh())
+    deadline = time.monotonic() + 10
+    while resident_code() > 8 * MIB and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+    assert resident_code() < 8 * MIB

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <dlfcn.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -23,6 +27,17 @@ std::string library_path() {
   return (slash == std::string::npos ? "./" : path.substr(0, slash + 1)) + kFileName;
 }
 
+// Global: where the library's segments begin; there is one library.
+std::atomic<const link_map*> loaded{nullptr};
+
+// Of a segment that nobody can write, so that no page of it is the process's own.
+void drop_pages(const dl_phdr_info& library, const ElfW(Phdr) & segment) {
+  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t start = (library.dlpi_addr + segment.p_vaddr) / page * page;
+  const uintptr_t end = library.dlpi_addr + segment.p_vaddr + segment.p_filesz;
+  madvise(reinterpret_cast<void*>(start), end - start, MADV_DONTNEED);
+}
+
 struct Opened {
   const TorchLazyCompilerApi* api = nullptr;
   std::string error;
@@ -37,7 +52,11 @@ Opened open_library() {
         dlsym(library, TORCH_LAZY_COMPILER_API_SYMBOL));
     const TorchLazyCompilerApi* api =
         function != nullptr ? function(TORCH_LAZY_COMPILER_API_VERSION) : nullptr;
-    if (api != nullptr) return {api, ""};
+    if (api != nullptr) {
+      link_map* map = nullptr;
+      if (dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0) loaded = map;
+      return {api, ""};
+    }
     why = fmt::format("it does not offer version {} of the interface",
                       TORCH_LAZY_COMPILER_API_VERSION);
   } else {
@@ -57,6 +76,23 @@ const TorchLazyCompilerApi& compiler_library() {
   static const Opened opened = open_library();
   if (opened.api == nullptr) throw std::runtime_error(opened.error);
   return *opened.api;
+}
+
+void rest_compiler_library() {
+  if (loaded == nullptr) return;
+  dl_iterate_phdr(
+      [](dl_phdr_info* library, size_t, void*) {
+        const link_map* map = loaded;
+        if (library->dlpi_addr != map->l_addr || map->l_name != std::string(library->dlpi_name))
+          return 0;
+        for (int i = 0; i < library->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& segment = library->dlpi_phdr[i];
+          if (segment.p_type == PT_LOAD && (segment.p_flags & PF_W) == 0)
+            drop_pages(*library, segment);
+        }
+        return 1;
+      },
+      nullptr);
 }
 
 std::string take_text(const TorchLazyCompilerApi& library, TorchLazyBytes& bytes) {

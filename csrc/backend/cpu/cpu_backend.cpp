@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/compiler_library.h"
 #include "backend/cpu/kernel_compiler.h"
 #include "backend/cpu/plan_executable.h"
 #include "backend/host_backend.h"
@@ -76,6 +77,8 @@ class CpuBackend final : public HostBackend {
     }
     return compiled(std::make_shared<PlanExecutable>(std::move(plan), std::move(kernels)));
   }
+
+  void rest() override { rest_compiler_library(); }
 };
 
 }  // namespace
