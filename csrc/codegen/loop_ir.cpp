@@ -199,6 +199,7 @@ std::string to_string(const Kernel& kernel) {
     text += " lanes=kept block=" + text_of(kernel.block);
   }
   if (!kernel.reduced_total.is(0)) text += " reduced_total=" + text_of(kernel.reduced_total);
+  if (kernel.fetches_ahead) text += " fetches_ahead";
   text += "\n";
   for (const std::string& comment : kernel.comments) text += "  # " + comment + "\n";
   for (const Buffer& buffer : kernel.buffers) {

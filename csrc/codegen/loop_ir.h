@@ -235,6 +235,8 @@ struct Kernel {
   Size reduced_total = Size::constant(0);
   std::vector<Expr> exprs;
   std::vector<Store> stores;
+  // Rows of memory are asked for some lines before they are read or written, where a target can.
+  bool fetches_ahead = false;
   uint32_t size_slots = 0;
   uint32_t number_slots = 0;
 };

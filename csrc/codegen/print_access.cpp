@@ -169,6 +169,11 @@ bool AccessPrinter::is_row_of_memory(ExprId load) const {
          lane_stride(expr.access).is(1);
 }
 
+bool AccessPrinter::is_row_of_memory(const Store& store) const {
+  return store.predicate == kNoPredicate && store.access.indirect.empty() &&
+         lane_stride(store.access).is(1);
+}
+
 std::string AccessPrinter::row_pointer(ExprId load) const {
   const Expr& expr = context_.kernel.exprs[load];
   std::string pointer = "p_" + context_.kernel.buffers[expr.buffer].name;

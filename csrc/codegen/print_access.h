@@ -27,14 +27,17 @@ class AccessPrinter {
   // Whether whole vectors of it are written past the caches.
   bool is_streamed(const Store& store) const;
 
-  // A load of elements that lie one after the other along the lanes, wherever a row of them is.
+  // Elements that lie one after the other along the lanes, wherever a row of them is.
   bool is_row_of_memory(ExprId load) const;
+  bool is_row_of_memory(const Store& store) const;
   // Where the unit's row of such a load begins.
   std::string row_pointer(ExprId load) const;
 
+  // Of the first lane's element.
+  std::string address(uint32_t buffer, const Access& access, const Body& body) const;
+
  private:
   std::string unit_offset(const Access& access) const;
-  std::string address(uint32_t buffer, const Access& access, const Body& body) const;
   std::string lane_indices(const Access& access, const Body& body) const;
   std::string mask(ExprId predicate, const Body& body) const;
   std::string count(const Body& body) const;

@@ -56,7 +56,10 @@ void NestPrinter::print() {
     const int64_t step = copies * context_.target.lanes;
     print_lanes({"first", "last"}, copies,
                 is_multiple(kernel.block, step) && is_multiple(kernel.kept.back(), step),
-                any_streams(), [&](const Body& body) { print_strip(body); });
+                any_streams(), [&](const Body& body) {
+                  print_fetches_ahead(body);
+                  print_strip(body);
+                });
   }
   out_.close();
   if (any_streams()) out_.line(context_.call("lazy_end_stream", {}) + ";");

@@ -76,6 +76,10 @@ class NestPrinter {
   std::vector<Prefetch> prefetches_in(size_t pass) const;
   void print_prefetches(const Body& body);
   void print_prefetch_range();
+  // Of the rows that a kernel without reductions reads and writes.
+  void print_fetches_ahead(const Body& body);
+  void print_fetch_ahead(const std::string& function, uint32_t buffer, const Access& access,
+                         const Body& body);
 
   bool needs_flat_index(const Pass& pass) const;
   std::string outer_flat_index() const;

@@ -1,5 +1,6 @@
-// NestPrinter's prefetches: rows of memory are asked for one pass ahead, so that they arrive while
-// another pass computes. The hardware's own prefetching ends with a page, and so with most rows.
+// NestPrinter's prefetches. Where there are passes, rows of memory are asked for one pass ahead, so
+// that they arrive while another pass computes; where there are none, some lines ahead. The
+// hardware's own prefetching ends with a page, and so with most rows.
 
 #include <algorithm>
 
@@ -12,6 +13,9 @@ namespace {
 // time.
 constexpr int64_t kPrefetchedElements = 65536;
 constexpr int64_t kLineBytes = 64;
+// In a kernel without reductions. Measured on SwiGLU, forward and backward, between matrix products
+// (GEMM) of 1024 x 704 floats, a tenth and a fifth faster; from 1 to 4 KiB it makes no difference.
+constexpr int64_t kAheadBytes = 1024;
 
 bool evaluates(const Pass& pass, ExprId id) {
   return std::find(pass.exprs.begin(), pass.exprs.end(), id) != pass.exprs.end();
@@ -69,6 +73,36 @@ void NestPrinter::print_prefetches(const Body& body) {
       if (first > 0) index += " + " + std::to_string(first);
       if (body.copy > 0 || first > 0) index = "(" + index + ")";
       out_.line(context_.call("lazy_prefetch", {row + " + (" + index + " & ahead)"}) + ";");
+    }
+  }
+}
+
+void NestPrinter::print_fetches_ahead(const Body& body) {
+  if (!context_.kernel.fetches_ahead || context_.is_cuda()) return;
+  for (ExprId id : context_.schedule.rows[0]) {
+    const Expr& expr = context_.kernel.exprs[id];
+    if (expr.op == Op::kLoad && accesses_.is_row_of_memory(id))
+      print_fetch_ahead("lazy_prefetch", expr.buffer, expr.access, body);
+  }
+  std::vector<bool> fetched(context_.kernel.buffers.size());  // buffers, updated in place
+  for (const Expr& expr : context_.kernel.exprs)
+    if (expr.op == Op::kLoad) fetched[expr.buffer] = true;
+  for (uint32_t number : context_.schedule.row_stores) {
+    const Store& store = context_.kernel.stores[number];
+    if (fetched[store.buffer] || accesses_.is_streamed(store)) continue;
+    if (accesses_.is_row_of_memory(store))
+      print_fetch_ahead("lazy_prefetch_to_write", store.buffer, store.access, body);
+  }
+}
+
+void NestPrinter::print_fetch_ahead(const std::string& function, uint32_t buffer,
+                                    const Access& access, const Body& body) {
+  const int64_t element = bytes_of(context_.kernel.buffers[buffer].type);
+  for (int copy = 0; copy < body.copies; ++copy) {
+    const std::string address = accesses_.address(buffer, access, {copy, body.copies, body.masked});
+    for (int64_t first = 0; first < context_.target.lanes; first += kLineBytes / element) {
+      const std::string ahead = std::to_string(kAheadBytes / element + first);
+      out_.line(context_.call(function, {address + " + " + ahead}) + ";");
     }
   }
 }

@@ -72,6 +72,19 @@ TEST_P(PointwiseOfType, StreamsResultsWhereMemoryIsAlignedAndWhereNot) {
   }
 }
 
+TEST_P(PointwiseOfType, FetchesRowsAheadEvenBeyondTheirEnd) {
+  const Type type = GetParam();
+  LoopBuilder builder = scaled_rows(type);
+  builder.kernel.fetches_ahead = true;
+  for (int64_t columns : {1, 31, 64}) {
+    expect_as_evaluated(builder.kernel,
+                        {{random_elements(type, 5 * columns), random_elements(type, columns, 2),
+                          Elements(type, 5 * columns)},
+                         {5, columns},
+                         {0.75}});
+  }
+}
+
 TEST(PrintedPointwise, ReadsAndWritesAnyStride) {
   LoopBuilder builder(Axis::kKept, {slot(0), slot(1)}, {}, Size::constant(64));
   builder.kernel.size_slots = 4;

@@ -11,9 +11,9 @@
 #include "backend/cpu/plan_executable.h"
 #include "backend/host_backend.h"
 #include "backend/registry.h"
+#include "codegen/cache_hints.h"
 #include "codegen/prelude.h"
 #include "codegen/printer.h"
-#include "codegen/streaming.h"
 #include "graph/pipeline.h"
 #include "runtime/config.h"
 #include "runtime/debug.h"
@@ -34,12 +34,16 @@ int64_t reduced_elements(const codegen::LoweredKernel& lowered) {
   return elements;
 }
 
-// From where on results are written past the caches: several times what a core has for itself. The
-// cache that cores share is no measure: on servers it is hardly faster than memory.
-int64_t streamed_bytes() {
-  constexpr int64_t kLeast = int64_t{8} << 20;
-  static const int64_t bytes = std::max(kLeast, 4 * int64_t{sysconf(_SC_LEVEL2_CACHE_SIZE)});
+// The cache that a core has for itself; what the system does not tell is taken to be 2 MiB.
+int64_t core_cache_bytes() {
+  static const int64_t bytes = std::max(int64_t{2} << 20, int64_t{sysconf(_SC_LEVEL2_CACHE_SIZE)});
   return bytes;
+}
+
+// From where on results are written past the caches. The cache that cores share is no measure: on
+// servers it is hardly faster than memory.
+int64_t streamed_bytes() {
+  return 4 * core_cache_bytes();
 }
 
 PlanKernel compile(const codegen::LoweredKernel& lowered, const codegen::Target& target) {
@@ -71,6 +75,7 @@ class CpuBackend final : public HostBackend {
       auto* kernel = std::get_if<KernelStep>(&step.action);
       if (kernel == nullptr) continue;
       codegen::stream_large_stores(kernel->lowered, streamed_bytes());
+      codegen::fetch_large_rows_ahead(kernel->lowered, core_cache_bytes());
       kernels.push_back(torch_lazy::compile(kernel->lowered, machine));
       kernel->lowered.kernel = {};  // a run needs the sizes and numbers only, and loops are large
       kernel->lowered.buffers = {};

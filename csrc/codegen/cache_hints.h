@@ -1,4 +1,4 @@
-// Which stores of a kernel go past the caches.
+// What a kernel asks of the caches.
 #pragma once
 
 #include <cstdint>
@@ -11,5 +11,10 @@ namespace torch_lazy::codegen {
 // they write would push itself out of the caches, and each line would be read from memory only to
 // be overwritten.
 void stream_large_stores(LoweredKernel& lowered, int64_t least_bytes);
+
+// Marks a kernel without reductions that reads and writes at least `least_bytes`, so that few of
+// them are in a core's own cache when it begins: it asks for its rows some lines ahead, because the
+// hardware, which does too, stops at the end of each page and seldom fetches what is only written.
+void fetch_large_rows_ahead(LoweredKernel& lowered, int64_t least_bytes);
 
 }  // namespace torch_lazy::codegen

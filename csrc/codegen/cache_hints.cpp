@@ -1,15 +1,15 @@
-#include "codegen/streaming.h"
+#include "codegen/cache_hints.h"
 
 #include <algorithm>
 
 namespace torch_lazy::codegen {
 namespace {
 
-int64_t bytes_written(const LoweredKernel& lowered, const Store& store) {
+int64_t bytes_of(const LoweredKernel& lowered, uint32_t buffer, const Access& access) {
   const Kernel& kernel = lowered.kernel;
-  int64_t bytes = bytes_of(kernel.buffers[store.buffer].type);
-  for (size_t i = 0; i < store.access.strides.size(); ++i) {
-    if (store.access.strides[i].is(0)) continue;
+  int64_t bytes = bytes_of(kernel.buffers[buffer].type);
+  for (size_t i = 0; i < access.strides.size(); ++i) {
+    if (access.strides[i].is(0)) continue;
     const bool kept = i < kernel.kept.size();
     bytes *= lowered.number(kept ? kernel.kept[i] : kernel.reduced[i - kernel.kept.size()]);
   }
@@ -29,8 +29,18 @@ void stream_large_stores(LoweredKernel& lowered, int64_t least_bytes) {
     const Buffer& buffer = lowered.kernel.buffers[store.buffer];
     store.streamed = store.predicate == kNoPredicate && buffer.exclusive &&
                      !is_read(lowered.kernel, store.buffer) &&
-                     bytes_written(lowered, store) >= least_bytes;
+                     bytes_of(lowered, store.buffer, store.access) >= least_bytes;
   }
+}
+
+void fetch_large_rows_ahead(LoweredKernel& lowered, int64_t least_bytes) {
+  Kernel& kernel = lowered.kernel;
+  if (!kernel.reduced.empty()) return;
+  int64_t bytes = 0;
+  for (const Expr& expr : kernel.exprs)
+    if (expr.op == Op::kLoad) bytes += bytes_of(lowered, expr.buffer, expr.access);
+  for (const Store& store : kernel.stores) bytes += bytes_of(lowered, store.buffer, store.access);
+  kernel.fetches_ahead = bytes >= least_bytes;
 }
 
 }  // namespace torch_lazy::codegen

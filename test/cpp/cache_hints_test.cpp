@@ -1,6 +1,6 @@
-// Which stores go past the caches.
+// Which stores go past the caches, and which kernels fetch ahead.
 
-#include "codegen/streaming.h"
+#include "codegen/cache_hints.h"
 
 #include <gtest/gtest.h>
 
@@ -48,6 +48,22 @@ TEST(Streaming, LeavesMemoryThatTheKernelReads) {
   stream_large_stores(overlapping, kLeastBytes);
   EXPECT_FALSE(in_place.kernel.stores[0].streamed);
   EXPECT_FALSE(overlapping.kernel.stores[0].streamed);
+}
+
+TEST(FetchingAhead, IsOfKernelsThatMoveManyBytes) {
+  LoweredKernel small = negated(49), large = negated(50);  // 40 bytes a row read, 40 written
+  fetch_large_rows_ahead(small, kLeastBytes);
+  fetch_large_rows_ahead(large, kLeastBytes);
+  EXPECT_FALSE(small.kernel.fetches_ahead);
+  EXPECT_TRUE(large.kernel.fetches_ahead);
+}
+
+TEST(FetchingAhead, LeavesReductionsToTheirPasses) {
+  LoweredKernel reduction = negated(1000);
+  reduction.kernel.reduced = {reduction.kernel.kept.back()};
+  reduction.kernel.kept.pop_back();
+  fetch_large_rows_ahead(reduction, kLeastBytes);
+  EXPECT_FALSE(reduction.kernel.fetches_ahead);
 }
 
 }  // namespace
