@@ -52,15 +52,27 @@ FreeRanges::Range SystemMemory::map_region(size_t bytes) {
     const auto behind = range ? size_t(wide + kHugePageBytes - range) : 0;
     if (behind) unmap(range + mapped, behind);
   }
-  if (!range) return {nullptr, 0};
+  return range ? FreeRanges::Range{range, mapped} : FreeRanges::Range{nullptr, 0};
+}
+
+// The whole huge pages of a range that is about to be written for the first time.
+void SystemMemory::wish_for_huge_pages(FreeRanges::Range range) {
 #ifdef MADV_HUGEPAGE
+  const size_t before = bytes_to_next(range.start, kHugePageBytes);
+  if (range.bytes < before + kHugePageBytes) return;
   system_calls_.fetch_add(1, std::memory_order_relaxed);
-  madvise(range, mapped, MADV_HUGEPAGE);  // a wish: the system may have none
+  madvise(range.start + before, (range.bytes - before) / kHugePageBytes * kHugePageBytes,
+          MADV_HUGEPAGE);  // a wish: the system may have none
 #endif
-  return {range, mapped};
 }
 
 char* SystemMemory::take(size_t bytes) {
+  char* const range = take_range(bytes);
+  if (range) wish_for_huge_pages({range, bytes});
+  return range;
+}
+
+char* SystemMemory::take_range(size_t bytes) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (char* const range = free_.take(bytes)) return range;
