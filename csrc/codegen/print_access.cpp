@@ -163,15 +163,17 @@ bool AccessPrinter::is_streamed(const Store& store) const {
          is_vector_store(context_, store) && is_contiguous(store.access);
 }
 
+bool AccessPrinter::is_row_of_memory(const Access& access, ExprId predicate) const {
+  return predicate == kNoPredicate && access.indirect.empty() && lane_stride(access).is(1);
+}
+
 bool AccessPrinter::is_row_of_memory(ExprId load) const {
   const Expr& expr = context_.kernel.exprs[load];
-  return expr.predicate == kNoPredicate && expr.access.indirect.empty() &&
-         lane_stride(expr.access).is(1);
+  return is_row_of_memory(expr.access, expr.predicate);
 }
 
 bool AccessPrinter::is_row_of_memory(const Store& store) const {
-  return store.predicate == kNoPredicate && store.access.indirect.empty() &&
-         lane_stride(store.access).is(1);
+  return is_row_of_memory(store.access, store.predicate);
 }
 
 std::string AccessPrinter::row_pointer(ExprId load) const {

@@ -37,6 +37,7 @@ class AccessPrinter {
   std::string address(uint32_t buffer, const Access& access, const Body& body) const;
 
  private:
+  bool is_row_of_memory(const Access& access, ExprId predicate) const;
   std::string unit_offset(const Access& access) const;
   std::string lane_indices(const Access& access, const Body& body) const;
   std::string mask(ExprId predicate, const Body& body) const;

@@ -65,6 +65,14 @@ void lower_priority() {
 // Longer than the pauses between the compiles of a script that has begun to repeat its steps.
 constexpr std::chrono::milliseconds kPause{100};
 
+// A backend that cannot be made, which its compiles have said, has nothing to give back.
+void rest_backend() noexcept {
+  try {
+    backend_by_name(backend_name()).rest();
+  } catch (const std::exception&) {
+  }
+}
+
 void work() {
   lower_priority();
   Queue& jobs = queue();
@@ -73,7 +81,7 @@ void work() {
   for (;;) {
     if (!jobs.changed.wait_for(lock, kPause, has_jobs)) {
       lock.unlock();
-      backend_by_name(backend_name()).rest();
+      rest_backend();
       lock.lock();
       jobs.changed.wait(lock, has_jobs);
     }

@@ -20,6 +20,13 @@ size_t bytes_to_next(const char* address, size_t unit) {
   return round_up(number, unit) - number;
 }
 
+// What of a range the system can drop or unmap: the rest shares its page with a neighbour.
+FreeRanges::Range whole_system_pages(FreeRanges::Range range) {
+  static const auto page = size_t(sysconf(_SC_PAGESIZE));
+  const size_t before = std::min(bytes_to_next(range.start, page), range.bytes);
+  return {range.start + before, (range.bytes - before) / page * page};
+}
+
 }  // namespace
 
 // Without MAP_NORESERVE: a request beyond the machine's memory must fail here, as it does in eager,
@@ -52,7 +59,7 @@ FreeRanges::Range SystemMemory::map_region(size_t bytes) {
     const auto behind = range ? size_t(wide + kHugePageBytes - range) : 0;
     if (behind) unmap(range + mapped, behind);
   }
-  return range ? FreeRanges::Range{range, mapped} : FreeRanges::Range{nullptr, 0};
+  return {range, range ? mapped : 0};
 }
 
 // The whole huge pages of a range that is about to be written for the first time.
@@ -86,14 +93,10 @@ char* SystemMemory::take_range(size_t bytes) {
 }
 
 void SystemMemory::give_back(FreeRanges::Range range) noexcept {
-  // Only whole pages of the system can be dropped; the rest keeps its page.
-  static const auto system_page = size_t(sysconf(_SC_PAGESIZE));
-  const size_t before = bytes_to_next(range.start, system_page);
-  const size_t whole =
-      range.bytes > before ? (range.bytes - before) / system_page * system_page : 0;
-  if (whole > 0) {
+  const FreeRanges::Range whole = whole_system_pages(range);
+  if (whole.bytes > 0) {
     system_calls_.fetch_add(1, std::memory_order_relaxed);
-    madvise(range.start + before, whole, MADV_DONTNEED);
+    madvise(whole.start, whole.bytes, MADV_DONTNEED);
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   free_.add(range);
@@ -105,17 +108,16 @@ void SystemMemory::unmap_free(PageMap& map) noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     ranges = free_.take_all();
   }
-  static const auto system_page = size_t(sysconf(_SC_PAGESIZE));
   for (const FreeRanges::Range& range : ranges) {
-    const size_t before = std::min(bytes_to_next(range.start, system_page), range.bytes);
-    const size_t whole = (range.bytes - before) / system_page * system_page;
-    map.forget(range.start + before, whole);
-    if (whole > 0) unmap(range.start + before, whole);
-    if (whole == range.bytes) continue;
+    const FreeRanges::Range whole = whole_system_pages(range);
+    map.forget(whole.start, whole.bytes);
+    if (whole.bytes > 0) unmap(whole.start, whole.bytes);
+    if (whole.bytes == range.bytes) continue;
     const std::lock_guard<std::mutex> lock(mutex_);
+    const auto before = size_t(whole.start - range.start);
     if (before > 0) free_.add({range.start, before});
-    const size_t behind = range.bytes - before - whole;
-    if (behind > 0) free_.add({range.start + before + whole, behind});
+    const size_t behind = range.bytes - before - whole.bytes;
+    if (behind > 0) free_.add({whole.start + whole.bytes, behind});
   }
 }
 

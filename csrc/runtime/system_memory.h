@@ -21,8 +21,7 @@ class SystemMemory {
  public:
   static constexpr size_t kHugePageBytes = size_t(2) << 20;
 
-  // Without pages. `bytes` is a multiple of kPageBytes. Null when the system has no
-  // more.
+  // Without pages. `bytes` is a multiple of kPageBytes. Null when the system has no more.
   char* take(size_t bytes);
   void give_back(FreeRanges::Range range) noexcept;
   // Gives the addresses of what was given back to the system as well, which others may then be
