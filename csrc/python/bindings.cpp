@@ -48,6 +48,7 @@ py::dict metrics_dict() {
   result["cuts"] = all.cuts.counts();
   result["syncs"] = all.syncs.counts();
   result["fallbacks"] = all.fallbacks.counts();
+  result["disk_cache"] = all.disk_cache.counts();
   result["compile_ns"] = pass_times();
   return result;
 }
@@ -125,6 +126,8 @@ void bind_config(py::module_& module) {
   TORCH_LAZY_SETTING(window_operations);
   TORCH_LAZY_SETTING(window_bytes);
 #undef TORCH_LAZY_SETTING
+  module.def("get_cache_dir", [] { return config().cache_directory; });
+  module.def("get_cache_bytes", [] { return config().cache_bytes; });
   module.def("get_backend", &backend_name);
   module.def("set_backend", [](const std::string& name) {
     const std::vector<std::string> known = registered_backends();

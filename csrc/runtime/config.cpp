@@ -7,6 +7,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "runtime/disk_cache.h"
+
 namespace torch_lazy {
 namespace {
 
@@ -55,6 +57,11 @@ void read_environment(Config& config) {
               RandomNumbers::kEager);
   read_choice("TORCH_LAZY_ALLOCATOR", config.allocator, "caching", AllocatorKind::kCaching,
               "system", AllocatorKind::kSystem);
+  std::atomic<int64_t> cache_bytes{config.cache_bytes};
+  read_integer("TORCH_LAZY_CACHE_BYTES", 0, INT64_MAX, cache_bytes);
+  config.cache_bytes = cache_bytes;
+  const char* const cache = std::getenv("TORCH_LAZY_CACHE_DIR");
+  config.cache_directory = cache && *cache ? cache : default_cache_directory();
 }
 
 std::mutex backend_mutex;  // guards what selected_backend() refers to

@@ -28,7 +28,10 @@ struct Config {
   // Bytes that the open window keeps alive longer than eager would.
   std::atomic<int64_t> window_bytes{int64_t(1) << 30};
   std::atomic<RandomNumbers> rng{RandomNumbers::kPhilox};
-  AllocatorKind allocator = AllocatorKind::kCaching;  // fixed when the library is loaded
+  // Fixed when the library is loaded.
+  AllocatorKind allocator = AllocatorKind::kCaching;
+  std::string cache_directory;               // where compiled kernels are kept; empty for nowhere
+  int64_t cache_bytes = int64_t(256) << 20;  // most of them on the disk; 0 for none
 };
 
 // Read from the environment; never destroyed.

@@ -30,7 +30,7 @@ Metrics::Operations Metrics::operations() const {
 void Metrics::reset() {
   for (Counter* counter : {&compiles, &run_ns, &windows_run, &promoted})
     counter->store(0, std::memory_order_relaxed);
-  for (ByName* named : {&windows, &cuts, &syncs, &fallbacks}) named->reset();
+  for (ByName* named : {&windows, &cuts, &syncs, &fallbacks, &disk_cache}) named->reset();
   const std::lock_guard<std::mutex> lock(mutex_);
   before_reset_ = sum(threads_);
 }

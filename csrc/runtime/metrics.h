@@ -45,10 +45,11 @@ class Metrics {
     mutable std::mutex mutex_;  // guards the map, not the counters in it
     std::map<std::string, Counter, std::less<>> counters_;
   };
-  ByName windows;    // as they ended: cold, warm, hot (ran an executable), diverged (by operation)
-  ByName cuts;       // by cause
-  ByName syncs;      // by cause
-  ByName fallbacks;  // by operator
+  ByName windows;     // as they ended: cold, warm, hot (ran an executable), diverged (by operation)
+  ByName cuts;        // by cause
+  ByName syncs;       // by cause
+  ByName fallbacks;   // by operator
+  ByName disk_cache;  // hit, miss, stored, evicted; what failed: refused, broken, not stored
   void reset();
 
  private:

@@ -29,6 +29,9 @@ class _Config:
     allocator           ``TORCH_LAZY_ALLOCATOR``     "caching": freed memory is kept for reuse;
                                                      "system": PyTorch's own CPU allocator. Read
                                                      only: it is chosen when the process starts
+    cache_dir           ``TORCH_LAZY_CACHE_DIR``     where compiled kernels are kept for the next
+                                                     process. Read only
+    cache_bytes         ``TORCH_LAZY_CACHE_BYTES``   most bytes of them; 0: none. Read only
     ==================  ===========================  ==============================================
     """
 
@@ -44,8 +47,10 @@ class _Config:
         "window_operations",
         "window_bytes",
         "allocator",
+        "cache_dir",
+        "cache_bytes",
     )
-    _read_only = ("allocator",)
+    _read_only = ("allocator", "cache_dir", "cache_bytes")
 
     def __getattr__(self, name: str) -> Any:
         if name not in self._names:

@@ -10,6 +10,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -17,6 +18,7 @@
 
 #include "backend/cpu/compiler_library.h"
 #include "backend/cpu/kernel_cache.h"
+#include "runtime/disk_cache.h"
 
 namespace torch_lazy {
 namespace {
@@ -93,6 +95,54 @@ TEST(KernelCompiler, EqualSourcesAreCompiledOnce) {
   EXPECT_EQ(after.compiled, before.compiled + 1);
   EXPECT_EQ(after.cache_hits, before.cache_hits + 1);
   EXPECT_GT(after.compile_ns, before.compile_ns);
+}
+
+// A directory for one test.
+class KernelsOnDisk : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_NE(::mkdtemp(name_.data()), nullptr); }
+  void TearDown() override { std::filesystem::remove_all(name_); }
+
+  std::string name_ = (std::filesystem::temp_directory_path() / "kernels.XXXXXX").string();
+};
+
+// What an object on disk is found by.
+std::string disk_key(const std::string& source) {
+  return kernel_target_description() + "\nkernel\n" + source;
+}
+
+TEST_F(KernelsOnDisk, ACompiledObjectIsPutThere) {
+  DiskCache disk(name_, 1 << 20);
+  const std::string source = unseen(kernel_source("y[i] = x[i] - 1;"));
+
+  const auto kernel = compile_kernel(source, "kernel", KernelTarget::kHost, &disk);
+
+  EXPECT_EQ(disk.get(disk_key(source)), kernel->object);
+}
+
+TEST_F(KernelsOnDisk, AnObjectThatIsThereIsNotCompiled) {
+  DiskCache disk(name_, 1 << 20);
+  const std::string source = unseen(kernel_source("y[i] = x[i];"));
+  const auto other = compile_kernel(unseen(kernel_source("y[i] = 7;")), "kernel");
+  disk.put(disk_key(source), other->object);
+  const KernelCompilerCounters before = kernel_compiler_counters();
+
+  const auto kernel = compile_kernel(source, "kernel", KernelTarget::kHost, &disk);
+
+  EXPECT_EQ(run(*kernel, {1}), (std::vector<float>{7}));
+  EXPECT_EQ(kernel_compiler_counters().compiled, before.compiled);
+  EXPECT_EQ(kernel_compiler_counters().from_disk, before.from_disk + 1);
+}
+
+TEST_F(KernelsOnDisk, AnObjectThatCannotBeLoadedIsCompiledAndReplaced) {
+  DiskCache disk(name_, 1 << 20);
+  const std::string source = unseen(kernel_source("y[i] = x[i] * 3;"));
+  disk.put(disk_key(source), "not an object");
+
+  const auto kernel = compile_kernel(source, "kernel", KernelTarget::kHost, &disk);
+
+  EXPECT_EQ(run(*kernel, {2}), (std::vector<float>{6}));
+  EXPECT_EQ(disk.get(disk_key(source)), kernel->object);
 }
 
 TEST(KernelCompiler, EqualSourcesForTwoTargetsAreTwoKernels) {

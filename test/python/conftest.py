@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 # Eager on the CPU is what tests compare with, its random numbers included, in their child processes
 # too. test_random.py is about the others.
 os.environ.setdefault("TORCH_LAZY_RNG", "eager")
+
+# Kernels are kept for the child processes of this run, and not beside the user's.
+_kept_kernels = tempfile.TemporaryDirectory(prefix="torch_lazy_test_")
+os.environ["TORCH_LAZY_CACHE_DIR"] = _kept_kernels.name
 
 import torch
 from behaviour import LAZY, torch_lazy

@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <mutex>
 
 #include "backend/cpu/compiler_library.h"
 #include "backend/cpu/kernel_compiler.h"
@@ -17,6 +20,7 @@
 #include "graph/pipeline.h"
 #include "runtime/config.h"
 #include "runtime/debug.h"
+#include "runtime/disk_cache.h"
 #include "runtime/pass_times.h"
 #include "runtime/plan.h"
 
@@ -46,7 +50,8 @@ int64_t streamed_bytes() {
   return 4 * core_cache_bytes();
 }
 
-PlanKernel compile(const codegen::LoweredKernel& lowered, const codegen::Target& target) {
+PlanKernel compile(const codegen::LoweredKernel& lowered, const codegen::Target& target,
+                   DiskCache* disk) {
   // Without comments, so that the same computation on another line is the same source.
   codegen::Kernel plain = lowered.kernel;
   plain.comments.clear();
@@ -54,7 +59,7 @@ PlanKernel compile(const codegen::LoweredKernel& lowered, const codegen::Target&
   if (config().debug >= kDebugKernels)
     debug_print("kernel\n" + codegen::print_kernel(lowered.kernel, target).source);
   PlanKernel kernel;
-  kernel.code = compile_kernel(printed.source, printed.entry);
+  kernel.code = compile_kernel(printed.source, printed.entry, KernelTarget::kHost, disk);
   kernel.scratch_bytes = codegen::scratch_bytes(printed.scratch_values, reduced_elements(lowered));
   return kernel;
 }
@@ -76,7 +81,7 @@ class CpuBackend final : public HostBackend {
       if (kernel == nullptr) continue;
       codegen::stream_large_stores(kernel->lowered, streamed_bytes());
       codegen::fetch_large_rows_ahead(kernel->lowered, core_cache_bytes());
-      kernels.push_back(torch_lazy::compile(kernel->lowered, machine));
+      kernels.push_back(torch_lazy::compile(kernel->lowered, machine, disk()));
       kernel->lowered.kernel = {};  // a run needs the sizes and numbers only, and loops are large
       kernel->lowered.buffers = {};
     }
@@ -84,6 +89,21 @@ class CpuBackend final : public HostBackend {
   }
 
   void rest() override { rest_compiler_library(); }
+
+ private:
+  // Null where nothing is to be kept. Made by the first compile and not with the backend: it may
+  // warn, which takes the GIL, and backends are made under the registry's lock.
+  DiskCache* disk() {
+    std::call_once(made_disk_, [this] {
+      if (config().cache_bytes > 0 && !config().cache_directory.empty())
+        disk_ = std::make_unique<DiskCache>(
+            std::filesystem::path(config().cache_directory) / "kernels", config().cache_bytes);
+    });
+    return disk_.get();
+  }
+
+  std::once_flag made_disk_;
+  std::unique_ptr<DiskCache> disk_;
 };
 
 }  // namespace

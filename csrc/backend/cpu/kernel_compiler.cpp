@@ -8,12 +8,14 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "backend/cpu/compiler_library.h"
 #include "backend/cpu/kernel_cache.h"
 #include "backend/cpu/perf_map.h"
+#include "runtime/disk_cache.h"
 #include "runtime/pass_times.h"
 
 namespace torch_lazy {
@@ -39,7 +41,7 @@ std::atomic<Shared*>& shared_slot() {
 }
 
 struct {
-  std::atomic<int64_t> compiled{0}, compile_ns{0}, cache_hits{0}, failed{0};
+  std::atomic<int64_t> compiled{0}, compile_ns{0}, from_disk{0}, cache_hits{0}, failed{0};
 } counters;
 
 struct {
@@ -115,23 +117,45 @@ std::string compile_to(TorchLazyOutput output, const std::string& source, const 
   return bytes;
 }
 
+// Null where it is not there, or is of no use.
+std::shared_ptr<const CompiledKernel> load_from_disk(DiskCache& disk, const std::string& key,
+                                                     const std::string& name) {
+  const std::optional<std::string> object = disk.get(key);
+  if (!object) return nullptr;
+  const PassTimer timer("load");
+  try {
+    auto kernel = load_kernel(*object, name);
+    ++counters.from_disk;
+    return kernel;
+  } catch (const std::runtime_error&) {
+    disk.remove(key);
+    return nullptr;
+  }
+}
+
 std::shared_ptr<const CompiledKernel> compile(const std::string& source, const std::string& name,
-                                              KernelTarget target) {
+                                              KernelTarget target, DiskCache* disk) {
+  const std::string key =
+      fmt::format("{}\n{}\n{}", kernel_target_description(target), name, source);
+  if (auto kernel = disk ? load_from_disk(*disk, key, name) : nullptr) return kernel;
   const auto start = std::chrono::steady_clock::now();
-  auto kernel = load_kernel(compile_to(TORCH_LAZY_OUTPUT_OBJECT, source, name, target), name);
+  const std::string object = compile_to(TORCH_LAZY_OUTPUT_OBJECT, source, name, target);
+  auto kernel = load_kernel(object, name);
   counters.compile_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
   ++counters.compiled;
+  if (disk) disk->put(key, object);
   return kernel;
 }
 
 }  // namespace
 
 std::shared_ptr<const CompiledKernel> compile_kernel(const std::string& source,
-                                                     const std::string& name, KernelTarget target) {
+                                                     const std::string& name, KernelTarget target,
+                                                     DiskCache* disk) {
   bool hit = false;
   try {
     auto kernel = shared_slot().load()->cache.get(
-        {target, name, source}, [&] { return compile(source, name, target); }, hit);
+        {target, name, source}, [&] { return compile(source, name, target, disk); }, hit);
     if (hit) ++counters.cache_hits;
     return kernel;
   } catch (...) {
@@ -187,7 +211,8 @@ void set_kernel_compile_limits(KernelCompileLimits wanted) {
 }
 
 KernelCompilerCounters kernel_compiler_counters() {
-  return {counters.compiled, counters.compile_ns, counters.cache_hits, counters.failed};
+  return {counters.compiled, counters.compile_ns, counters.from_disk, counters.cache_hits,
+          counters.failed};
 }
 
 }  // namespace torch_lazy

@@ -9,6 +9,8 @@
 
 namespace torch_lazy {
 
+class DiskCache;
+
 // (pointers, sizes, numbers, begin, end); codegen/loop_ir.h says what they are.
 using KernelFunction = void (*)(void* const*, const int64_t*, const double*, int64_t, int64_t);
 
@@ -32,10 +34,12 @@ class CompiledKernel {
 // KernelFunction. What it refers to and does not define is looked up among the symbols of this
 // module and PyTorch's libraries: the C library's, and the vector functions Sleef_*.
 // Raises std::runtime_error where the library is missing or the source does not compile, with the
-// compiler's messages. Keeps the kernels used last, so that equal sources share one.
+// compiler's messages. Keeps the kernels used last, so that equal sources share one; with `disk`,
+// objects that are found there are not compiled, and others are put there.
 std::shared_ptr<const CompiledKernel> compile_kernel(const std::string& source,
                                                      const std::string& name,
-                                                     KernelTarget target = KernelTarget::kHost);
+                                                     KernelTarget target = KernelTarget::kHost,
+                                                     DiskCache* disk = nullptr);
 
 // A kernel from an object that was compiled under the same kernel_target_description. Not kept.
 std::shared_ptr<const CompiledKernel> load_kernel(const std::string& object,
@@ -63,6 +67,7 @@ void set_kernel_compile_limits(KernelCompileLimits limits);
 struct KernelCompilerCounters {
   int64_t compiled = 0;    // kernels
   int64_t compile_ns = 0;  // nanoseconds spent on them
+  int64_t from_disk = 0;   // kernels whose object another process, or this one, had compiled
   int64_t cache_hits = 0;  // requests met by a kernel that was there or on its way
   int64_t failed = 0;      // requests that raised, those that waited for one included
 };

@@ -1,0 +1,248 @@
+#include "runtime/disk_cache.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "runtime/metrics.h"
+#include "runtime/warn.h"
+
+namespace torch_lazy {
+namespace {
+
+struct Header {
+  std::array<char, 8> magic;  // the format's name and version
+  uint64_t bytes;             // that follow
+  uint64_t digest_low, digest_high;
+  bool operator==(const Header&) const = default;
+};
+constexpr std::array<char, 8> kMagic = {'T', 'L', 'A', 'Z', 'Y', 'D', 'C', '1'};
+constexpr std::string_view kUnfinished = ".new";
+
+// A process that died while it wrote leaves its file; after this time nobody is writing it.
+constexpr time_t kSecondsToWrite = 3600;
+
+Header header_of(std::string_view value) {
+  const XXH128_hash_t digest = XXH3_128bits(value.data(), value.size());
+  return {kMagic, value.size(), digest.low64, digest.high64};
+}
+
+std::string file_name(std::string_view key) {
+  const XXH128_hash_t digest = XXH3_128bits(key.data(), key.size());
+  return fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
+}
+
+std::string system_error(int number) {
+  return std::error_code(number, std::system_category()).message();
+}
+
+class File {
+ public:
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  ~File() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  bool opened() const { return descriptor_ >= 0; }
+  int descriptor() const { return descriptor_; }
+
+  // Bytes read before the end of the file or an error.
+  size_t read(char* to, size_t bytes) const {
+    size_t done = 0;
+    while (done < bytes) {
+      const ssize_t got = ::read(descriptor_, to + done, bytes - done);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      done += static_cast<size_t>(got);
+    }
+    return done;
+  }
+
+  bool write(const char* from, size_t bytes) const {
+    while (bytes > 0) {
+      const ssize_t put = ::write(descriptor_, from, bytes);
+      if (put < 0 && errno == EINTR) continue;
+      if (put <= 0) return false;
+      from += put;
+      bytes -= static_cast<size_t>(put);
+    }
+    return true;
+  }
+
+  // Some file systems tell only here that the disk is full.
+  bool close() { return ::close(std::exchange(descriptor_, -1)) == 0; }
+
+ private:
+  int descriptor_;
+};
+
+// Why the directory cannot be used, or empty.
+std::string open_directory(const std::filesystem::path& directory, int& descriptor) {
+  std::error_code failed;
+  std::filesystem::create_directories(directory.parent_path(), failed);
+  if (failed) return failed.message();
+  if (::mkdir(directory.c_str(), S_IRWXU) != 0 && errno != EEXIST) return system_error(errno);
+  descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return system_error(errno);
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) return system_error(errno);
+  if (status.st_uid != ::geteuid()) return "it is another user's";
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return fmt::format("other users may write to it (mode {:o}, expected 700)",
+                       status.st_mode & 07777U);
+  return "";
+}
+
+}  // namespace
+
+DiskCache::DiskCache(std::filesystem::path directory, int64_t byte_limit)
+    : directory_(std::move(directory)),
+      byte_limit_(byte_limit),
+      written_since_look_(byte_limit / 8) {
+  const std::string refused = open_directory(directory_, directory_fd_);
+  if (refused.empty()) return;
+  if (directory_fd_ >= 0) ::close(std::exchange(directory_fd_, -1));
+  increment(metrics().disk_cache["refused"]);
+  warn(
+      fmt::format("nothing is kept between processes: {} is not used, {}. "
+                  "TORCH_LAZY_CACHE_DIR names another directory, TORCH_LAZY_CACHE_BYTES=0 asks "
+                  "for none",
+                  directory_.string(), refused));
+}
+
+DiskCache::~DiskCache() {
+  if (directory_fd_ >= 0) ::close(directory_fd_);
+}
+
+std::optional<std::string> DiskCache::get(std::string_view key) {
+  if (!usable()) return std::nullopt;
+  const std::string name = file_name(key);
+  const File file(::openat(directory_fd_, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  Header header{};
+  struct stat status {};
+  if (!file.opened() || ::fstat(file.descriptor(), &status) != 0) {
+    increment(metrics().disk_cache["miss"]);
+    return std::nullopt;
+  }
+  std::string value;
+  if (status.st_size >= static_cast<off_t>(sizeof header))
+    value.resize(static_cast<size_t>(status.st_size) - sizeof header);
+  if (file.read(reinterpret_cast<char*>(&header), sizeof header) != sizeof header ||
+      file.read(value.data(), value.size()) != value.size() || header != header_of(value)) {
+    ::unlinkat(directory_fd_, name.c_str(), 0);
+    increment(metrics().disk_cache["broken"]);
+    say_once(said_broken_, "a file was broken and is made anew", name);
+    return std::nullopt;
+  }
+  // The time of its last use, which reading alone does not tell on most systems.
+  ::futimens(file.descriptor(), nullptr);
+  increment(metrics().disk_cache["hit"]);
+  return value;
+}
+
+void DiskCache::put(std::string_view key, std::string_view value) {
+  if (!usable() || static_cast<int64_t>(value.size()) > byte_limit_) return;
+  static std::atomic<uint64_t> number{0};
+  const std::string name = file_name(key);
+  const std::string unfinished = fmt::format("{}.{}.{}{}", name, ::getpid(), number++, kUnfinished);
+  File file(::openat(directory_fd_, unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                     S_IRUSR | S_IWUSR));
+  const Header header = header_of(value);
+  if (!file.opened() || !file.write(reinterpret_cast<const char*>(&header), sizeof header) ||
+      !file.write(value.data(), value.size()) || !file.close() ||
+      ::renameat(directory_fd_, unfinished.c_str(), directory_fd_, name.c_str()) != 0) {
+    const std::string why = system_error(errno);
+    ::unlinkat(directory_fd_, unfinished.c_str(), 0);
+    increment(metrics().disk_cache["not stored"]);
+    say_once(said_not_stored_, "a file could not be written", why);
+    return;
+  }
+  increment(metrics().disk_cache["stored"]);
+  evict_if_over_limit(static_cast<int64_t>(sizeof header + value.size()));
+}
+
+void DiskCache::remove(std::string_view key) {
+  if (usable()) ::unlinkat(directory_fd_, file_name(key).c_str(), 0);
+}
+
+void DiskCache::say_once(std::atomic<bool>& said, std::string_view what, std::string_view why) {
+  if (!said.exchange(true)) warn(fmt::format("cache {}: {}: {}", directory_.string(), what, why));
+}
+
+// Looks at the whole directory once an eighth of the limit was written, and then makes room for as
+// much again, so that many processes together stay about at the limit.
+void DiskCache::evict_if_over_limit(int64_t just_written) {
+  if (written_since_look_.fetch_add(just_written) + just_written < byte_limit_ / 8) return;
+  written_since_look_ = 0;
+  struct CloseDirectory {
+    void operator()(DIR* opened) const { ::closedir(opened); }
+  };
+  const int again = ::openat(directory_fd_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::unique_ptr<DIR, CloseDirectory> opened(again < 0 ? nullptr : ::fdopendir(again));
+  if (!opened) {
+    if (again >= 0) ::close(again);
+    return;
+  }
+  struct Entry {
+    timespec used;
+    int64_t bytes;
+    std::string name;
+  };
+  std::vector<Entry> entries;
+  int64_t bytes = 0;
+  const time_t now = ::time(nullptr);
+  while (const dirent* found = ::readdir(opened.get())) {
+    struct stat status {};
+    if (::fstatat(directory_fd_, found->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(status.st_mode))
+      continue;
+    std::string name = found->d_name;
+    const bool unfinished = name.find(kUnfinished) != std::string::npos;
+    if (unfinished && status.st_mtim.tv_sec + kSecondsToWrite < now)
+      ::unlinkat(directory_fd_, name.c_str(), 0);
+    if (unfinished) continue;
+    bytes += status.st_size;
+    entries.push_back({status.st_mtim, status.st_size, std::move(name)});
+  }
+  if (bytes <= byte_limit_) return;
+  std::sort(entries.begin(), entries.end(), [](const Entry& one, const Entry& other) {
+    return std::pair(one.used.tv_sec, one.used.tv_nsec) <
+           std::pair(other.used.tv_sec, other.used.tv_nsec);
+  });
+  for (const Entry& entry : entries) {
+    if (bytes <= byte_limit_ - byte_limit_ / 8) break;
+    ::unlinkat(directory_fd_, entry.name.c_str(), 0);
+    bytes -= entry.bytes;
+    increment(metrics().disk_cache["evicted"]);
+  }
+}
+
+std::string default_cache_directory() {
+  const auto from = [](const char* variable) {
+    const char* const text = std::getenv(variable);
+    return std::filesystem::path(text ? text : "");
+  };
+  // The specification of XDG_CACHE_HOME ignores paths that are relative.
+  if (const auto caches = from("XDG_CACHE_HOME"); caches.is_absolute())
+    return caches / "torch_lazy";
+  if (const auto home = from("HOME"); home.is_absolute()) return home / ".cache" / "torch_lazy";
+  return {};
+}
+
+}  // namespace torch_lazy
