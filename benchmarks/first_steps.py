@@ -3,8 +3,9 @@
     python benchmarks/first_steps.py --device lazy --steps 40 --rounds 5
 
 Every round starts a process for the CPU and one for the device, in turns, so that each begins with
-nothing compiled (TORCH_LAZY_CACHE_BYTES in the environment lets kernels be kept). Step i of the device is compared with step i of the CPU, both medians over the
-rounds; the greatest ratio is what a user would feel while kernels compile.
+nothing compiled, unless TORCH_LAZY_CACHE_BYTES in the environment lets kernels be kept. Step i of
+the device is compared with step i of the CPU, both medians over the rounds; the greatest ratio is
+what a user would feel while kernels compile.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 #include "codegen/op_cost.h"
 
 namespace torch_lazy::codegen {
-namespace {
 
 int cost_of(Op op) {
   switch (op) {
@@ -59,6 +58,8 @@ int cost_of(Op op) {
       return 1;
   }
 }
+
+namespace {
 
 // How many times the registers of kFloat a vector of this type takes.
 int width_of(Type type) {

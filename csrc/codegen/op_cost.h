@@ -8,6 +8,7 @@ namespace torch_lazy::codegen {
 
 // In units of about one simple vector instruction for kFloat (an add, a load from the first-level
 // cache).
+int cost_of(Op op);
 int cost_of(const Expr& expr);
 
 // Of all that a pass evaluates.

@@ -11,8 +11,6 @@
 namespace torch_lazy {
 namespace {
 
-constexpr size_t kMostNodes = 96;   // of a group
-constexpr size_t kMostInputs = 40;  // values a group reads from memory
 // Of a group. Each accumulates in four vector registers: two vectors in turn, with what rounding
 // lost. Of the 32 some are left for what is summed.
 constexpr size_t kMostReductions = 6;
@@ -20,41 +18,9 @@ constexpr size_t kMostReductions = 6;
 constexpr int64_t kFewResults = 16;
 constexpr int64_t kLongDomain = 65536;
 
-Extents without_ones(c10::ArrayRef<int64_t> sizes) {
-  Extents result;
-  for (const int64_t size : sizes)
-    if (size != 1) result.push_back(size);
-  return result;
-}
-
 bool is_few_of_many(const Extents& kept, const Extents& domain) {
   return c10::multiply_integers(kept) < kFewResults &&
          c10::multiply_integers(domain) >= kLongDomain;
-}
-
-// What a node asks of the group it joins.
-struct Space {
-  Extents sizes;              // that it runs over: of a reduction, its input's
-  std::vector<bool> reduced;  // of a reduction
-  bool reduces = false;
-};
-
-Space space_of(const CoreGraph& graph, const CoreNode& node) {
-  Space space;
-  if (node.kind != CoreKind::kReduction) {
-    space.sizes = without_ones(graph.values[size_t(node.outputs[0])].sizes);
-    return space;
-  }
-  const Extents& sizes = graph.values[size_t(node.inputs[0])].sizes;
-  std::vector<bool> reduced(sizes.size());
-  for (const int64_t d : node.dims) reduced[size_t(d)] = true;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] == 1) continue;
-    space.sizes.push_back(sizes[d]);
-    space.reduced.push_back(reduced[d]);
-    space.reduces |= reduced[d];
-  }
-  return space;
 }
 
 struct OpenGroup {
@@ -182,7 +148,7 @@ class Fuser {
   }
 
   static bool too_large(size_t nodes, size_t inputs, size_t reductions) {
-    return nodes > kMostNodes || inputs > kMostInputs || reductions > kMostReductions;
+    return nodes > kMostGroupNodes || inputs > kMostGroupInputs || reductions > kMostReductions;
   }
 
   static bool mergeable(const OpenGroup& a, const OpenGroup& b) {
@@ -340,26 +306,6 @@ class Fuser {
     return result;
   }
 
- public:
-  static void choose_stored(const CoreGraph& graph, FusionGroup& group) {
-    std::unordered_set<NodeId> members(group.nodes.begin(), group.nodes.end());
-    group.stored.clear();
-    const auto read_outside = [&](auto&& self, ValueId id) -> bool {
-      for (const NodeId user : graph.values[size_t(id)].users) {
-        if (user == kNoId) return true;  // a graph output
-        if (members.count(user)) continue;
-        const CoreNode& reader = graph.nodes[size_t(user)];
-        if (reader.kind != CoreKind::kView) return true;
-        if (self(self, reader.outputs[0])) return true;
-      }
-      return false;
-    };
-    for (const NodeId id : group.nodes)
-      for (const ValueId made : graph.nodes[size_t(id)].outputs)
-        if (read_outside(read_outside, made)) group.stored.push_back(made);
-  }
-
- private:
   const CoreGraph& graph_;
   std::vector<OpenGroup> groups_;
   std::vector<int32_t> group_of_;    // by node
@@ -367,65 +313,10 @@ class Fuser {
   std::unordered_map<ValueId, int32_t> last_reader_;
 };
 
-std::string name_of(const CoreGraph& graph, ValueId id) {
-  const torch::jit::Value* value = graph.values[size_t(id)].value;
-  return value ? value->debugName() : "number";
-}
-
 }  // namespace
 
 std::vector<FusedItem> fuse(const CoreGraph& graph) {
   return Fuser(graph).run();
-}
-
-std::vector<FusionGroup> split_before(const CoreGraph& graph, const FusionGroup& group,
-                                      NodeId node) {
-  std::vector<FusionGroup> parts(2, group);
-  for (FusionGroup& part : parts) part.nodes.clear();
-  for (const NodeId id : group.nodes) parts[id >= node].nodes.push_back(id);
-  std::vector<FusionGroup> result;
-  for (FusionGroup& part : parts) {
-    if (part.nodes.empty()) continue;
-    // The domain of what is left.
-    bool first = true;
-    for (const NodeId id : part.nodes) {
-      const Space space = space_of(graph, graph.nodes[size_t(id)]);
-      if (first || space.sizes.size() > part.domain.size() || space.reduces) {
-        if (first || space.sizes.size() >= part.domain.size()) part.domain = space.sizes;
-        if (first) part.reduced.assign(space.sizes.size(), false);
-        if (space.reduces) part.reduced = space.reduced;
-        part.reduced.resize(part.domain.size());
-      }
-      first = false;
-    }
-    Fuser::choose_stored(graph, part);
-    result.push_back(std::move(part));
-  }
-  return result;
-}
-
-std::string to_string(const CoreGraph& graph, const std::vector<FusedItem>& items) {
-  std::string text;
-  for (const FusedItem& item : items) {
-    if (const auto* node = std::get_if<NodeId>(&item)) {
-      text += graph.nodes[size_t(*node)].node->kind().toQualString();
-      for (const ValueId output : graph.nodes[size_t(*node)].outputs)
-        text += " " + name_of(graph, output);
-      text += "\n";
-      continue;
-    }
-    const auto& group = std::get<FusionGroup>(item);
-    text += "{";
-    for (size_t i = 0; i < group.nodes.size(); ++i)
-      text += (i ? ", " : "") + name_of(graph, graph.nodes[size_t(group.nodes[i])].outputs[0]);
-    text += " | store";
-    for (const ValueId stored : group.stored) text += " " + name_of(graph, stored);
-    text += "} [";
-    for (size_t d = 0; d < group.domain.size(); ++d)
-      text += (d ? ", " : "") + std::to_string(group.domain[d]) + (group.reduced[d] ? "~" : "");
-    text += "]\n";
-  }
-  return text;
 }
 
 }  // namespace torch_lazy

@@ -1,16 +1,11 @@
 // Which nodes share a kernel, and in which order kernels and library calls run.
 #pragma once
 
-#include <string>
-#include <variant>
 #include <vector>
 
 #include "graph/fusion_group.h"
 
 namespace torch_lazy {
-
-// A kernel, or a node that runs by itself (a library call, cat, scatter, write-back).
-using FusedItem = std::variant<FusionGroup, NodeId>;
 
 // Items in the order they run, which respects every dependency.
 //
@@ -25,12 +20,5 @@ using FusedItem = std::variant<FusionGroup, NodeId>;
 // Cheap pointwise nodes of which every element is read once, through slices, are computed by their
 // readers (`inlined`).
 std::vector<FusedItem> fuse(const CoreGraph& graph);
-
-// Cuts a group that cannot be one kernel in two, before `node`.
-std::vector<FusionGroup> split_before(const CoreGraph& graph, const FusionGroup& group,
-                                      NodeId node);
-
-// "{add_3, mul_4 | store mul_4} [128, 64~]", one line an item; a tilde marks a reduced dimension.
-std::string to_string(const CoreGraph& graph, const std::vector<FusedItem>& items);
 
 }  // namespace torch_lazy

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "graph/recompute.h"
 #include "runtime/pass_times.h"
 
 namespace torch_lazy {
@@ -55,7 +56,7 @@ class ItemLowering {
  private:
   std::vector<FusedItem> fuse_all() const {
     const PassTimer timer("fuse");
-    return fuse(graph_);
+    return recompute(graph_, fuse(graph_));
   }
 
   codegen::LowerContext context(const std::vector<Layout>& layouts) const {
@@ -76,11 +77,13 @@ class ItemLowering {
     TORCH_INTERNAL_ASSERT(!failure, "a group that could be lowered no longer can");
   }
 
+  void run_by_itself(NodeId id) { items_.emplace_back().item = id; }
+
   // Splits groups until each is a kernel or a single node.
   void lower_first(const std::vector<Layout>& layouts, FusedItem item) {
     auto* group = std::get_if<FusionGroup>(&item);
     if (!group) {
-      items_.push_back({std::move(item), {}});
+      items_.emplace_back().item = std::move(item);
       return;
     }
     std::optional<codegen::LowerFailure> failure;
@@ -89,8 +92,8 @@ class ItemLowering {
       items_.push_back({std::move(item), std::move(kernels)});
     } else if (group->nodes.size() == 1) {
       for (const NodeId inlined : group->inlined)
-        if (made_for_library_.insert(inlined).second) items_.push_back({inlined, {}});
-      items_.push_back({group->nodes[0], {}});
+        if (made_for_library_.insert(inlined).second) run_by_itself(inlined);
+      run_by_itself(group->nodes[0]);
     } else {
       const NodeId at = failure->node > group->nodes.front() ? failure->node : group->nodes.back();
       for (FusionGroup& part : split_before(graph_, *group, at))

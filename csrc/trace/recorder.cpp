@@ -61,21 +61,26 @@ void Recorder::begin(const OperatorInfo& op) {
   location_ = locates_now ? current_operation_location(backward) : kNoLocation;
   inputs_before_ = inputs_.size();
   const bool same_state = StateWord::current_version() == state_version_;
-  if (mode_ == Mode::kEager && backward == backward_ && same_state && !error_) {
+  // Going into backward is no border: what autograd keeps is dead once it was used, so a window
+  // with both needs no memory for most of it, and the graphs of backward are as many as forward's.
+  const bool backward_ended = backward_ && !backward;
+  if (mode_ == Mode::kEager && !backward_ended && same_state && !error_) {
     // Nothing is pending, so no other thread has business here: no lock.
+    backward_ = backward;
     tape_.begin(&op, location_);
     return;
   }
   Lock lock(mutex());
   if (running_) wait_until_idle(lock, *this);
   if (mode_ != Mode::kIdle) {
-    if (backward != backward_)
-      close(lock, backward ? "backward begins" : "backward ends", false);
+    if (backward_ended)
+      close(lock, "backward ends", false);
     else if (!same_state)
       close(lock, "state changed", false);
   }
   if (error_) raise_error(lock);
   if (mode_ == Mode::kIdle) start_window(backward);
+  backward_ = backward;
   tape_.begin(&op, location_);
   inputs_before_ = inputs_.size();
   lock_ = std::move(lock);  // kept until match() or the end of the operation
@@ -205,8 +210,7 @@ void Recorder::abandon() noexcept {
 // ---------------------------------------------------------------- cuts
 
 void Recorder::start_window(bool backward) {
-  backward_ = backward;
-  state_ = StateWord::current();
+  key_ = {StateWord::current(), backward};
   state_version_ = StateWord::current_version();
   if (const uint64_t generation = trace_generation(); generation != generation_) {
     generation_ = generation;
@@ -220,7 +224,7 @@ void Recorder::start_window(bool backward) {
   mode_ = Mode::kEager;
   familiarity_.begin(call_path(), backward);
   if (config().defer == Defer::kNever) return;
-  const auto known = known_.find({state_, backward});
+  const auto known = known_.find(key_);
   if (known == known_.end()) return;
   cursor_ = known->second.start();
   mode_ = Mode::kDeferring;
@@ -343,14 +347,13 @@ bool Recorder::learn(bool automatic) {
     constexpr uint32_t kMostWithoutLines = 6;
     if (history->recordings() < kMostWithoutLines) return true;
   }
-  const TraceKey key{state_, backward_};
   auto trace =
-      compiled_trace(tape_, history->promotion(words), live(), state_.deterministic_algorithms,
+      compiled_trace(tape_, history->promotion(words), live(), key_.state.deterministic_algorithms,
                      std::chrono::steady_clock::now() - started_);
   if (!awaited_traces_.insert(trace.get()).second) return true;
   if (trace->finished())
     finished_seen_ = 0;  // by another thread: admitted when the next window starts
-  awaited_.push_back({key, std::move(trace), automatic});
+  awaited_.push_back({key_, std::move(trace), automatic});
   return true;
 }
 

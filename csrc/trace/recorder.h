@@ -124,9 +124,10 @@ class Recorder {
     bool made;          // made by an operation of this window, not an input
     uint32_t root = 0;  // of one that was made: the value slot that came with it
   };
+  // What holds where a window begins, and chooses among the known traces.
   struct TraceKey {
     StateWord state;
-    bool backward;
+    bool backward = false;
     bool operator<(const TraceKey& other) const {
       // StateWord is plain data without padding.
       const int order = std::memcmp(&state, &other.state, sizeof state);
@@ -174,13 +175,13 @@ class Recorder {
   std::atomic<Mode> mode_{Mode::kIdle};
   bool running_ = false;  // some thread runs this window; guarded by the lock
   uint64_t serial_;
-  bool backward_ = false;
+  bool backward_ = false;  // at the last operation
   LocationId location_ = kNoLocation;
   Familiarity familiarity_;
   std::chrono::steady_clock::time_point started_;  // when the window was opened
   bool diverged_ = false;                          // began deferring, then left the known traces
-  StateWord state_;
-  uint32_t state_version_ = 0;  // of `state_`, see StateWord::current_version
+  TraceKey key_;                                   // of the window
+  uint32_t state_version_ = 0;                     // of its state, see StateWord::current_version
   Tape tape_;
   Cursor cursor_;
   std::vector<BoundStorage> storages_;

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -22,8 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 os.environ.setdefault("TORCH_LAZY_RNG", "eager")
 
 # Kernels are kept for the child processes of this run, and not beside the user's.
-_kept_kernels = tempfile.TemporaryDirectory(prefix="torch_lazy_test_")
-os.environ["TORCH_LAZY_CACHE_DIR"] = _kept_kernels.name
+os.environ["TORCH_LAZY_CACHE_DIR"] = tempfile.mkdtemp(prefix="torch_lazy_test_")
 
 import torch
 from behaviour import LAZY, torch_lazy
@@ -38,6 +38,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "recording: is about recording and deferring, which only the lazy device does"
     )
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shutil.rmtree(os.environ["TORCH_LAZY_CACHE_DIR"], ignore_errors=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
