@@ -70,6 +70,11 @@ void choose_stored(const CoreGraph& graph, FusionGroup& group) {
       if (read_outside(read_outside, made)) group.stored.push_back(made);
 }
 
+bool can_fail(const CoreGraph& graph, const FusionGroup& group) {
+  return std::any_of(group.nodes.begin(), group.nodes.end(),
+                     [&](NodeId id) { return graph.nodes[size_t(id)].kind == CoreKind::kGather; });
+}
+
 std::vector<FusionGroup> split_before(const CoreGraph& graph, const FusionGroup& group,
                                       NodeId node) {
   std::vector<FusionGroup> parts(2, group);
@@ -92,7 +97,7 @@ std::vector<FusionGroup> split_before(const CoreGraph& graph, const FusionGroup&
     }
     choose_stored(graph, part);
     keep_stored(graph, group.stored, after, part.stored);
-    if (part.stored.empty()) continue;
+    if (part.stored.empty() && !can_fail(graph, part)) continue;
     after = part;
     result.insert(result.begin(), std::move(part));
   }

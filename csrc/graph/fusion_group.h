@@ -18,11 +18,12 @@ constexpr size_t kMostGroupInputs = 40;  // values that a group reads from memor
 // the result of a reduction).
 struct FusionGroup {
   std::vector<NodeId> nodes;  // in the graph's order; views and numbers are no members
-  // No members: nodes computed here at whatever index they are read, in the graph's order.
+  // Nodes computed here at whatever index they are read, in the graph's order. They are members of
+  // no group, or of another one, which makes them for itself or stores them for others.
   std::vector<NodeId> inlined;
   Extents domain;               // sizes, without dimensions of size 1
   std::vector<bool> reduced;    // by dimension of the domain; all false where nothing is reduced
-  std::vector<ValueId> stored;  // values that somebody outside reads: what the kernel stores
+  std::vector<ValueId> stored;  // what somebody outside reads and does not make again
 };
 
 // A kernel, or a node that runs by itself (a library call, cat, scatter, write-back).
@@ -39,6 +40,9 @@ Space space_of(const CoreGraph& graph, const CoreNode& node);
 
 // Sets `stored` to all that anybody but the group's nodes reads.
 void choose_stored(const CoreGraph& graph, FusionGroup& group);
+
+// Has indices, which are checked even where nobody wants what is gathered.
+bool can_fail(const CoreGraph& graph, const FusionGroup& group);
 
 // Cuts a group that cannot be one kernel in two, before `node`. What the group did
 // not store although others read it, its parts do not store for them either.

@@ -14,8 +14,6 @@
 namespace torch_lazy {
 namespace {
 
-// A value that a core's cache does not hold until it is read, with all that is made in between.
-constexpr int64_t kWorthBytes = 1 << 18;
 constexpr int kLineCost = 8;  // a cache line from or to memory
 constexpr int kStoreCost = 2 * kLineCost;
 constexpr size_t kMostNodes = 12;  // made again for one value
@@ -25,8 +23,9 @@ constexpr int64_t kSmall = 16;
 // What a kernel has to do to make a value itself.
 struct Recipe {
   std::vector<NodeId> nodes;
-  std::vector<ValueId> loads;  // large values that it does not read yet
-  int cost = 0;
+  std::set<ValueId> loads;   // what it does not read yet
+  int64_t operators = 0;     // their cost, for a register of floats
+  int64_t loaded_lines = 0;  // for a line of the value
 };
 
 struct Reader {
@@ -36,8 +35,13 @@ struct Reader {
 
 class Recomputation {
  public:
-  Recomputation(const CoreGraph& graph, std::vector<FusedItem> items)
-      : graph_(graph), items_(std::move(items)), item_of_(graph.nodes.size(), kNoId) {
+  Recomputation(const CoreGraph& graph, std::vector<FusedItem> items, int64_t least_bytes)
+      : graph_(graph),
+        items_(std::move(items)),
+        least_bytes_(least_bytes),
+        item_of_(graph.nodes.size(), kNoId) {
+    for (const CoreNode& node : graph.nodes)
+      if (node.kind == CoreKind::kWriteBack) written_.insert(graph.base_of(node.inputs[0]));
     for (size_t i = 0; i < items_.size(); ++i) {
       const auto* const group = std::get_if<FusionGroup>(&items_[i]);
       if (!group) continue;
@@ -55,9 +59,10 @@ class Recomputation {
         if (auto recipes = worth_making_again(*group, id)) make_again(*group, id, *recipes);
     }
     items_.erase(std::remove_if(items_.begin(), items_.end(),
-                                [](const FusedItem& item) {
+                                [&](const FusedItem& item) {
                                   const auto* const group = std::get_if<FusionGroup>(&item);
-                                  return group && group->stored.empty();
+                                  return group && group->stored.empty() &&
+                                         !can_fail(graph_, *group);
                                 }),
                  items_.end());
     return std::move(items_);
@@ -81,7 +86,9 @@ class Recomputation {
   std::optional<Recipes> worth_making_again(const FusionGroup& group, ValueId id) const {
     const CoreValue& made = value(id);
     const int64_t element = int64_t(c10::elementSize(made.dtype));
-    if (made.numel() * element < kWorthBytes || !is_elementwise(made.producer)) return std::nullopt;
+    if (made.numel() == 0 || made.numel() * element < least_bytes_ ||
+        !is_elementwise(made.producer))
+      return std::nullopt;
     std::set<int32_t> readers;
     for (const NodeId user : made.users) {
       if (user == kNoId || node(user).kind == CoreKind::kGather) return std::nullopt;
@@ -95,11 +102,11 @@ class Recomputation {
     for (const int32_t item : readers) {
       Reader reader = reader_of(size_t(item));
       Recipe recipe;
-      if (!add_recipe(reader, made.numel(), id, recipe) || !has_room_for(reader, recipe))
+      if (!add_recipe(reader, made, id, recipe) || !has_room_for(reader, recipe))
         return std::nullopt;
       const int64_t times = evaluations(group_of(reader), made.numel());
-      saved += kLineCost - times * registers_of_line * recipe.cost -
-               kLineCost * int64_t(recipe.loads.size());
+      saved += kLineCost - times * registers_of_line * recipe.operators -
+               kLineCost * recipe.loaded_lines;
       recipes.emplace_back(std::move(reader), std::move(recipe));
     }
     if (saved <= 0) return std::nullopt;
@@ -133,11 +140,11 @@ class Recomputation {
   bool has_room_for(const Reader& reader, const Recipe& recipe) const {
     const FusionGroup& group = group_of(reader);
     return group.nodes.size() + group.inlined.size() + recipe.nodes.size() <= kMostGroupNodes &&
-           reader.reads.size() + recipe.nodes.size() <= kMostGroupInputs;
+           reader.reads.size() + recipe.loads.size() <= kMostGroupInputs;
   }
 
   // False where the reader cannot make it of what is in memory when it runs.
-  bool add_recipe(const Reader& reader, int64_t numel, ValueId id, Recipe& recipe) const {
+  bool add_recipe(const Reader& reader, const CoreValue& made, ValueId id, Recipe& recipe) const {
     const NodeId producer = value(id).producer;
     if (contains(recipe.nodes, producer) || contains(group_of(reader).inlined, producer))
       return true;
@@ -146,19 +153,37 @@ class Recomputation {
     if (recipe.nodes.size() == kMostNodes || !(of_index_alone || is_elementwise(producer)))
       return false;
     recipe.nodes.push_back(producer);
-    recipe.cost += kind == CoreKind::kPointwise ? codegen::cost_of(node(producer).op) : 1;
+    recipe.operators += kind == CoreKind::kPointwise ? codegen::cost_of(node(producer).op) : 1;
     return std::all_of(node(producer).inputs.begin(), node(producer).inputs.end(),
-                       [&](ValueId input) { return add_input(reader, numel, input, recipe); });
+                       [&](ValueId input) { return add_input(reader, made, input, recipe); });
   }
 
-  bool add_input(const Reader& reader, int64_t numel, ValueId input, Recipe& recipe) const {
+  bool add_input(const Reader& reader, const CoreValue& made, ValueId input, Recipe& recipe) const {
     const ValueId base = graph_.base_of(input);
     const NodeId producer = value(base).producer;
     if (producer != kNoId && node(producer).kind == CoreKind::kNumber) return true;
-    if (!is_in_memory(base)) return base == input && add_recipe(reader, numel, input, recipe);
-    if (!reader.reads.count(base) && value(base).numel() * kSmall > numel &&
-        std::find(recipe.loads.begin(), recipe.loads.end(), base) == recipe.loads.end())
-      recipe.loads.push_back(base);
+    if (!is_in_memory(base)) return base == input && add_recipe(reader, made, input, recipe);
+    const bool small = value(input).numel() * kSmall <= made.numel();
+    if (!small && !is_read_along(value(input))) return false;
+    if (reader.reads.count(base) || recipe.loads.count(base)) return true;
+    // Read later than before, it could no longer be written in place.
+    if (written_.count(base)) return false;
+    recipe.loads.insert(base);
+    if (!small) recipe.loaded_lines += lines_for(value(base).dtype, made.dtype);
+    return true;
+  }
+
+  // Lines of one dtype with as many elements as a line of another.
+  static int64_t lines_for(c10::ScalarType loaded, c10::ScalarType made) {
+    const int64_t bytes = int64_t(c10::elementSize(loaded)), of = int64_t(c10::elementSize(made));
+    return (bytes + of - 1) / of;
+  }
+
+  // Neighbours along the last dimension are neighbours in memory. Others may be what the stored
+  // value was made for.
+  static bool is_read_along(const CoreValue& read) {
+    for (size_t d = read.sizes.size(); d-- > 0;)
+      if (read.sizes[d] != 1) return read.strides[d] <= 1;
     return true;
   }
 
@@ -182,14 +207,17 @@ class Recomputation {
 
   const CoreGraph& graph_;
   std::vector<FusedItem> items_;
-  std::vector<int32_t> item_of_;        // by node: the group that it is a member of
-  std::unordered_set<ValueId> stored_;  // by all groups
+  const int64_t least_bytes_;
+  std::vector<int32_t> item_of_;         // by node: the group that it is a member of
+  std::unordered_set<ValueId> stored_;   // by all groups
+  std::unordered_set<ValueId> written_;  // inputs
 };
 
 }  // namespace
 
-std::vector<FusedItem> recompute(const CoreGraph& graph, std::vector<FusedItem> items) {
-  return Recomputation(graph, std::move(items)).run();
+std::vector<FusedItem> recompute(const CoreGraph& graph, std::vector<FusedItem> items,
+                                 int64_t least_bytes) {
+  return Recomputation(graph, std::move(items), least_bytes).run();
 }
 
 }  // namespace torch_lazy

@@ -125,6 +125,7 @@ void bind_config(py::module_& module) {
   TORCH_LAZY_SETTING(debug);
   TORCH_LAZY_SETTING(window_operations);
   TORCH_LAZY_SETTING(window_bytes);
+  TORCH_LAZY_SETTING(recompute_bytes);
 #undef TORCH_LAZY_SETTING
   module.def("get_cache_dir", [] { return config().cache_directory; });
   module.def("get_cache_bytes", [] { return config().cache_bytes; });

@@ -76,8 +76,9 @@ std::shared_ptr<Executable> compile_or_decline(const std::shared_ptr<torch::jit:
   } catch (const std::exception& error) {
     if (name == kReferenceBackend) throw;
     if (increment(metrics().fallbacks["window not compiled"]) == 1 && config().warn_fallbacks)
-      warn("backend '" + name +
-           "' does not compile a window, which runs node by node instead: " + first_line(error));
+      warn_in_background(
+          "backend '" + name +
+          "' does not compile a window, which runs node by node instead: " + first_line(error));
     else if (config().debug >= kDebugGraphs)
       debug_print("not compiled: " + first_line(error));
     return backend_by_name(kReferenceBackend).compile(graph, options)->get();
@@ -185,7 +186,7 @@ void CompiledTrace::compile() {
     made = std::move(version);
   } catch (const std::exception& error) {
     if (increment(metrics().fallbacks["compile failed"]) == 1)
-      warn("a window could not be compiled, it stays eager: " + first_line(error));
+      warn_in_background("a window could not be compiled, it stays eager: " + first_line(error));
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   failed_ = !made;

@@ -5,7 +5,9 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
+#include <system_error>
 
 #include "runtime/disk_cache.h"
 
@@ -53,6 +55,7 @@ void read_environment(Config& config) {
   read_integer("TORCH_LAZY_DEBUG", 0, 5, config.debug);
   read_integer("TORCH_LAZY_WINDOW_OPERATIONS", 1, int64_t(1) << 31, config.window_operations);
   read_integer("TORCH_LAZY_WINDOW_BYTES", 1, INT64_MAX, config.window_bytes);
+  read_integer("TORCH_LAZY_RECOMPUTE_BYTES", 0, INT64_MAX, config.recompute_bytes);
   read_choice("TORCH_LAZY_RNG", config.rng, "philox", RandomNumbers::kPhilox, "eager",
               RandomNumbers::kEager);
   read_choice("TORCH_LAZY_ALLOCATOR", config.allocator, "caching", AllocatorKind::kCaching,
@@ -61,7 +64,10 @@ void read_environment(Config& config) {
   read_integer("TORCH_LAZY_CACHE_BYTES", 0, INT64_MAX, cache_bytes);
   config.cache_bytes = cache_bytes;
   const char* const cache = std::getenv("TORCH_LAZY_CACHE_DIR");
-  config.cache_directory = cache && *cache ? cache : default_cache_directory();
+  // Made absolute now: the process may go to another directory.
+  std::error_code no_directory;
+  config.cache_directory = cache && *cache ? std::filesystem::absolute(cache, no_directory).string()
+                                           : default_cache_directory();
 }
 
 std::mutex backend_mutex;  // guards what selected_backend() refers to

@@ -14,11 +14,11 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <random>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include "runtime/metrics.h"
 #include "runtime/warn.h"
 
 namespace torch_lazy {
@@ -31,7 +31,10 @@ struct Header {
   bool operator==(const Header&) const = default;
 };
 constexpr std::array<char, 8> kMagic = {'T', 'L', 'A', 'Z', 'Y', 'D', 'C', '1'};
-constexpr std::string_view kUnfinished = ".new";
+
+// An entry's name: the digest of its key. While it is written: that, and an end of its own.
+constexpr size_t kNameLength = 32;
+constexpr std::string_view kUnfinished = ".unfinished.";
 
 // A process that died while it wrote leaves its file; after this time nobody is writing it.
 constexpr time_t kSecondsToWrite = 3600;
@@ -44,6 +47,26 @@ Header header_of(std::string_view value) {
 std::string file_name(std::string_view key) {
   const XXH128_hash_t digest = XXH3_128bits(key.data(), key.size());
   return fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
+}
+
+bool begins_as_entry(std::string_view name) {
+  return name.size() >= kNameLength &&
+         name.substr(0, kNameLength).find_first_not_of("0123456789abcdef") ==
+             std::string_view::npos;
+}
+
+bool is_entry(std::string_view name) {
+  return name.size() == kNameLength && begins_as_entry(name);
+}
+
+bool is_unfinished(std::string_view name) {
+  return begins_as_entry(name) && name.substr(kNameLength).starts_with(kUnfinished);
+}
+
+// Processes of two containers may have one number.
+uint64_t random_number() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
 }
 
 std::string system_error(int number) {
@@ -93,12 +116,13 @@ class File {
 };
 
 // Why the directory cannot be used, or empty.
-std::string open_directory(const std::filesystem::path& directory, int& descriptor) {
+std::string open_directory(const std::filesystem::path& directory, int& descriptor,
+                           std::pair<uint64_t, uint64_t>& identity) {
   std::error_code failed;
   std::filesystem::create_directories(directory.parent_path(), failed);
   if (failed) return failed.message();
   if (::mkdir(directory.c_str(), S_IRWXU) != 0 && errno != EEXIST) return system_error(errno);
-  descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0) return system_error(errno);
   struct stat status {};
   if (::fstat(descriptor, &status) != 0) return system_error(errno);
@@ -106,6 +130,7 @@ std::string open_directory(const std::filesystem::path& directory, int& descript
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
     return fmt::format("other users may write to it (mode {:o}, expected 700)",
                        status.st_mode & 07777U);
+  identity = {status.st_dev, status.st_ino};
   return "";
 }
 
@@ -115,19 +140,26 @@ DiskCache::DiskCache(std::filesystem::path directory, int64_t byte_limit)
     : directory_(std::move(directory)),
       byte_limit_(byte_limit),
       written_since_look_(byte_limit / 8) {
-  const std::string refused = open_directory(directory_, directory_fd_);
+  const std::string refused = open_directory(directory_, directory_fd_, identity_);
   if (refused.empty()) return;
   if (directory_fd_ >= 0) ::close(std::exchange(directory_fd_, -1));
   increment(metrics().disk_cache["refused"]);
-  warn(
+  warn_in_background(
       fmt::format("nothing is kept between processes: {} is not used, {}. "
                   "TORCH_LAZY_CACHE_DIR names another directory, TORCH_LAZY_CACHE_BYTES=0 asks "
                   "for none",
                   directory_.string(), refused));
 }
 
+// A program may have closed all its descriptors and opened others.
+bool DiskCache::usable() const {
+  struct stat status {};
+  return directory_fd_ >= 0 && ::fstat(directory_fd_, &status) == 0 &&
+         identity_ == std::pair<uint64_t, uint64_t>(status.st_dev, status.st_ino);
+}
+
 DiskCache::~DiskCache() {
-  if (directory_fd_ >= 0) ::close(directory_fd_);
+  if (usable()) ::close(directory_fd_);
 }
 
 std::optional<std::string> DiskCache::get(std::string_view key) {
@@ -137,43 +169,43 @@ std::optional<std::string> DiskCache::get(std::string_view key) {
   Header header{};
   struct stat status {};
   if (!file.opened() || ::fstat(file.descriptor(), &status) != 0) {
-    increment(metrics().disk_cache["miss"]);
+    increment(counters_.miss);
     return std::nullopt;
   }
   std::string value;
-  if (status.st_size >= static_cast<off_t>(sizeof header))
-    value.resize(static_cast<size_t>(status.st_size) - sizeof header);
+  const int64_t bytes = int64_t{status.st_size} - int64_t{sizeof header};
+  if (bytes > 0 && bytes <= byte_limit_) value.resize(static_cast<size_t>(bytes));
   if (file.read(reinterpret_cast<char*>(&header), sizeof header) != sizeof header ||
       file.read(value.data(), value.size()) != value.size() || header != header_of(value)) {
     ::unlinkat(directory_fd_, name.c_str(), 0);
-    increment(metrics().disk_cache["broken"]);
+    increment(counters_.broken);
     say_once(said_broken_, "a file was broken and is made anew", name);
     return std::nullopt;
   }
   // The time of its last use, which reading alone does not tell on most systems.
   ::futimens(file.descriptor(), nullptr);
-  increment(metrics().disk_cache["hit"]);
+  increment(counters_.hit);
   return value;
 }
 
 void DiskCache::put(std::string_view key, std::string_view value) {
   if (!usable() || static_cast<int64_t>(value.size()) > byte_limit_) return;
-  static std::atomic<uint64_t> number{0};
   const std::string name = file_name(key);
-  const std::string unfinished = fmt::format("{}.{}.{}{}", name, ::getpid(), number++, kUnfinished);
+  const std::string unfinished = fmt::format("{}{}{:016x}", name, kUnfinished, random_number());
   File file(::openat(directory_fd_, unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                      S_IRUSR | S_IWUSR));
+  const bool made = file.opened();
   const Header header = header_of(value);
-  if (!file.opened() || !file.write(reinterpret_cast<const char*>(&header), sizeof header) ||
+  if (!made || !file.write(reinterpret_cast<const char*>(&header), sizeof header) ||
       !file.write(value.data(), value.size()) || !file.close() ||
       ::renameat(directory_fd_, unfinished.c_str(), directory_fd_, name.c_str()) != 0) {
     const std::string why = system_error(errno);
-    ::unlinkat(directory_fd_, unfinished.c_str(), 0);
-    increment(metrics().disk_cache["not stored"]);
+    if (made) ::unlinkat(directory_fd_, unfinished.c_str(), 0);
+    increment(counters_.not_stored);
     say_once(said_not_stored_, "a file could not be written", why);
     return;
   }
-  increment(metrics().disk_cache["stored"]);
+  increment(counters_.stored);
   evict_if_over_limit(static_cast<int64_t>(sizeof header + value.size()));
 }
 
@@ -182,7 +214,8 @@ void DiskCache::remove(std::string_view key) {
 }
 
 void DiskCache::say_once(std::atomic<bool>& said, std::string_view what, std::string_view why) {
-  if (!said.exchange(true)) warn(fmt::format("cache {}: {}: {}", directory_.string(), what, why));
+  if (!said.exchange(true))
+    warn_in_background(fmt::format("cache {}: {}: {}", directory_.string(), what, why));
 }
 
 // Looks at the whole directory once an eighth of the limit was written, and then makes room for as
@@ -213,12 +246,14 @@ void DiskCache::evict_if_over_limit(int64_t just_written) {
         !S_ISREG(status.st_mode))
       continue;
     std::string name = found->d_name;
-    const bool unfinished = name.find(kUnfinished) != std::string::npos;
-    if (unfinished && status.st_mtim.tv_sec + kSecondsToWrite < now)
+    if (is_unfinished(name) && status.st_mtim.tv_sec + kSecondsToWrite < now)
       ::unlinkat(directory_fd_, name.c_str(), 0);
-    if (unfinished) continue;
+    if (!is_entry(name)) continue;
     bytes += status.st_size;
-    entries.push_back({status.st_mtim, status.st_size, std::move(name)});
+    Entry& entry = entries.emplace_back();
+    entry.used = status.st_mtim;
+    entry.bytes = status.st_size;
+    entry.name = std::move(name);
   }
   if (bytes <= byte_limit_) return;
   std::sort(entries.begin(), entries.end(), [](const Entry& one, const Entry& other) {
@@ -227,9 +262,8 @@ void DiskCache::evict_if_over_limit(int64_t just_written) {
   });
   for (const Entry& entry : entries) {
     if (bytes <= byte_limit_ - byte_limit_ / 8) break;
-    ::unlinkat(directory_fd_, entry.name.c_str(), 0);
+    if (::unlinkat(directory_fd_, entry.name.c_str(), 0) == 0) increment(counters_.evicted);
     bytes -= entry.bytes;
-    increment(metrics().disk_cache["evicted"]);
   }
 }
 

@@ -7,6 +7,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "runtime/metrics.h"
 
 namespace torch_lazy {
 
@@ -18,7 +21,8 @@ namespace torch_lazy {
 // cannot be written is not kept. Each kind of failure is said once in the life of the object and
 // counted in metrics().disk_cache, as "refused", "broken" and "not stored".
 //
-// Thread-safe, without a lock: a forked child may go on using it.
+// Thread-safe, and without a lock once it is made: a forked child may go on using it. Other files
+// in the directory are left alone.
 class DiskCache {
  public:
   // Makes the directory where there is none. It is refused where another user than the process's
@@ -29,8 +33,8 @@ class DiskCache {
   DiskCache(const DiskCache&) = delete;
   DiskCache& operator=(const DiskCache&) = delete;
 
-  // Also where nothing was put: see "refused".
-  bool usable() const { return directory_fd_ >= 0; }
+  // False where the directory was refused.
+  bool usable() const;
 
   std::optional<std::string> get(std::string_view key);
   void put(std::string_view key, std::string_view value);
@@ -46,9 +50,19 @@ class DiskCache {
   const int64_t byte_limit_;
   // The directory itself, whatever its name leads to later. -1 where it was refused.
   int directory_fd_ = -1;
+  std::pair<uint64_t, uint64_t> identity_;  // its device and inode
   // What this process wrote since it last looked at the whole directory; starts so high that the
   // first entry makes it look.
   std::atomic<int64_t> written_since_look_;
+  // Found once, because that takes a lock.
+  struct Counters {
+    Metrics::Counter& hit = metrics().disk_cache["hit"];
+    Metrics::Counter& miss = metrics().disk_cache["miss"];
+    Metrics::Counter& stored = metrics().disk_cache["stored"];
+    Metrics::Counter& evicted = metrics().disk_cache["evicted"];
+    Metrics::Counter& broken = metrics().disk_cache["broken"];
+    Metrics::Counter& not_stored = metrics().disk_cache["not stored"];
+  } counters_;
   std::atomic<bool> said_broken_{false}, said_not_stored_{false};
 };
 

@@ -56,7 +56,7 @@ class ItemLowering {
  private:
   std::vector<FusedItem> fuse_all() const {
     const PassTimer timer("fuse");
-    return recompute(graph_, fuse(graph_));
+    return recompute(graph_, fuse(graph_), options_.recompute_bytes);
   }
 
   codegen::LowerContext context(const std::vector<Layout>& layouts) const {

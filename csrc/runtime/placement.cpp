@@ -132,6 +132,8 @@ class Placer {
         if (user == kNoId || (node(user).kind == CoreKind::kView && made != target)) return false;
       const ValueId base = node(producer).inputs[0];
       if (when <= last_failing_ || !read_before(base, producer)) return false;
+      // Another view of the memory may be read between two of the writes.
+      if (last_read_of(graph_.base_of(target)) > when) return false;
       if (!apart(node(producer).inputs[1], base)) return false;
       if (base != target && value(base).producer == kNoId) return false;
       made = base;

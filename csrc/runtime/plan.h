@@ -93,6 +93,7 @@ struct Plan {
 struct PlanOptions {
   int lanes = 16;
   int threads = 1;
+  int64_t recompute_bytes = int64_t(1) << 18;  // see graph/recompute.h
 };
 
 // `inputs` describes the graph's inputs.

@@ -44,7 +44,7 @@ class Familiarity {
   bool makes_code_anew();
 
   bool familiar_ = true;
-  bool forward_familiar_ = true;  // of the last window outside backward
+  bool forward_familiar_ = true;  // of the last window that began outside backward
   bool begun_by_new_code_ = false;
   RecentPaths begun_at_;
   size_t credit_ = kMostCredit;     // unfamiliar windows that will be learnt from

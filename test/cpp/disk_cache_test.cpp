@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -133,6 +134,20 @@ TEST_F(DiskCacheTest, APathThatIsNoDirectoryIsRefused) {
   EXPECT_EQ(warnings().size(), 2U);
 }
 
+TEST_F(DiskCacheTest, ALinkToADirectoryIsRefused) {
+  fs::create_directory(parent_ / "elsewhere");
+  fs::create_directory_symlink(parent_ / "elsewhere", directory_);
+
+  EXPECT_FALSE(DiskCache(directory_, kLimit).usable());
+}
+
+TEST_F(DiskCacheTest, AWarningThatIsAnErrorIsNotRaised) {
+  std::ofstream(parent_ / "file") << "text";
+  set_warning_sink([](const std::string& message) { throw std::runtime_error(message); });
+
+  EXPECT_FALSE(DiskCache(parent_ / "file", kLimit).usable());
+}
+
 TEST_F(DiskCacheTest, ADirectoryThatDisappearedIsNoError) {
   DiskCache cache(directory_, kLimit);
   fs::remove_all(directory_);
@@ -182,6 +197,21 @@ TEST_F(DiskCacheTest, OverTheLimitWhatWasUsedLongestAgoGoes) {
   EXPECT_GT(counted("evicted"), 0);
 }
 
+TEST_F(DiskCacheTest, FilesOfOthersAreLeftAlone) {
+  DiskCache cache(directory_, 1000);
+  const fs::path source = directory_ / "kernels.cpp", fresh = directory_ / "kernels.unfinished.cpp";
+  for (const fs::path& file : {source, fresh}) {
+    std::ofstream(file) << std::string(5000, 'x');
+    fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  }
+
+  for (int i = 0; i < 20; ++i) cache.put("source " + std::to_string(i), std::string(200, 'x'));
+
+  EXPECT_GT(counted("evicted"), 0);
+  EXPECT_TRUE(fs::exists(source));
+  EXPECT_TRUE(fs::exists(fresh));
+}
+
 TEST_F(DiskCacheTest, AValueBeyondTheLimitIsNotKept) {
   DiskCache cache(directory_, 100);
   cache.put("source", std::string(101, 'x'));
@@ -191,7 +221,9 @@ TEST_F(DiskCacheTest, AValueBeyondTheLimitIsNotKept) {
 
 TEST_F(DiskCacheTest, WhatADeadProcessLeftHalfWrittenIsSweptAway) {
   DiskCache(directory_, kLimit).put("source", "machine code");
-  const fs::path left = directory_ / "0123.1.0.new", being_written = directory_ / "4567.1.0.new";
+  const std::string name(32, 'a');
+  const fs::path left = directory_ / (name + ".unfinished.1");
+  const fs::path being_written = directory_ / (name + ".unfinished.2");
   std::ofstream(left) << "half";
   std::ofstream(being_written) << "half";
   fs::last_write_time(left, fs::file_time_type::clock::now() - std::chrono::hours(2));

@@ -13,6 +13,8 @@ namespace {
 
 using testing::named_core_graph;
 
+constexpr int64_t kLeastBytes = 1 << 18;
+
 struct Items {
   std::string before, after;
 };
@@ -20,7 +22,7 @@ struct Items {
 Items items_of(const std::string& text) {
   const CoreGraph graph = named_core_graph(text);
   const std::vector<FusedItem> fused = fuse(graph);
-  return {to_string(graph, fused), to_string(graph, recompute(graph, fused))};
+  return {to_string(graph, fused), to_string(graph, recompute(graph, fused, kLeastBytes))};
 }
 
 // A function of %x that a first kernel makes for %y and a second one, after a matrix product, for
@@ -102,6 +104,45 @@ TEST(Recompute, ValuesThatAreMadeOfOneAnotherAreMadeAgainTogether) {
             "{t, u, r | store r | also make e s} [512, 256]\n");
 }
 
+TEST(Recompute, WiderLinesAreCountedAsMany) {
+  const std::string text = R"(graph(%x : Float(1024, 512, strides=[512, 1], device=cpu),
+      %p : Float(2, 1024, 512, strides=[524288, 512, 1], device=cpu),
+      %q : Float(3, 1024, 512, strides=[524288, 512, 1], device=cpu)):
+  %zero : int = prim::Constant[value=0]()
+  %b : Bool(1024, 512, strides=[512, 1], device=cpu) = aten::gt(%x, %zero)
+  %r : Float(2, 1024, 512, strides=[524288, 512, 1], device=cpu) = aten::mul(%p, %b)
+  %s : Float(3, 1024, 512, strides=[524288, 512, 1], device=cpu) = aten::mul(%q, %b)
+  return (%r, %s))";
+
+  // For a line of bools each reader would read four lines of floats.
+  EXPECT_EQ(items_of(text).after, items_of(text).before);
+}
+
+TEST(Recompute, WhatLiesInAnotherOrderIsNotReadInstead) {
+  const Items items = items_of(R"(graph(%x : Float(256, 512, strides=[512, 1], device=cpu),
+      %p : Float(2, 512, 256, strides=[131072, 256, 1], device=cpu),
+      %q : Float(3, 512, 256, strides=[131072, 256, 1], device=cpu)):
+  %zero : int = prim::Constant[value=0]()
+  %sizes : int[] = prim::Constant[value=[512, 256]]()
+  %strides : int[] = prim::Constant[value=[1, 512]]()
+  %v : Float(512, 256, strides=[1, 512], device=cpu) = aten::as_strided(%x, %sizes, %strides, %zero)
+  %n : Float(512, 256, strides=[256, 1], device=cpu) = aten::neg(%v)
+  %r : Float(2, 512, 256, strides=[131072, 256, 1], device=cpu) = aten::mul(%p, %n)
+  %s : Float(3, 512, 256, strides=[131072, 256, 1], device=cpu) = aten::mul(%q, %n)
+  return (%r, %s))");
+
+  EXPECT_EQ(items.after, items.before);
+}
+
+TEST(Recompute, AnInputThatIsWrittenIsNotReadLater) {
+  const Items items = items_of(
+      two_kernels(kExp, kReadsIt + "\n  %f : bool = prim::Constant[value=0]()\n"
+                                   "  %c : Float(512, 256, strides=[256, 1], device=cpu) = "
+                                   "aten::copy_(%x, %y, %f)"));
+
+  EXPECT_EQ(items.after, items.before);
+}
+
 TEST(Recompute, WhatTheCallerReadsIsStored) {
   const Items items = items_of(two_kernels(kExp, kReadsBoth, "%r, %s"));
 
@@ -157,9 +198,20 @@ TEST(Recompute, AKernelThatStoresNothingAnyMoreIsLeftOut) {
             "{s | store s | also make n} [3, 512, 256]\n");
 }
 
+TEST(Recompute, AKernelWithIndicesToCheckStaysThoughNobodyReadsIt) {
+  const Items items = items_of(R"(graph(%x : Float(4, 2, strides=[2, 1], device=cpu),
+      %i : Long(2, strides=[1], device=cpu)):
+  %zero : int = prim::Constant[value=0]()
+  %g : Float(2, 2, strides=[2, 1], device=cpu) = aten::index_select(%x, %zero, %i)
+  %r : Float(4, 2, strides=[2, 1], device=cpu) = aten::neg(%x)
+  return (%r))");
+
+  EXPECT_EQ(items.after, "{g | store} [2, 2]\n{r | store r} [4, 2]\n");
+}
+
 TEST(Recompute, AKernelThatCannotBeOneStoresNoMoreWhenItIsSplit) {
   const CoreGraph graph = named_core_graph(two_kernels(kExp, kReadsBoth));
-  const std::vector<FusedItem> items = recompute(graph, fuse(graph));
+  const std::vector<FusedItem> items = recompute(graph, fuse(graph), kLeastBytes);
   const auto& first = std::get<FusionGroup>(items.at(0));
 
   const auto parts = split_before(graph, first, first.nodes.at(1));
@@ -167,6 +219,24 @@ TEST(Recompute, AKernelThatCannotBeOneStoresNoMoreWhenItIsSplit) {
   // %s is stored for %y, which is in the other part, and not for the last kernel.
   EXPECT_EQ(to_string(graph, {parts.begin(), parts.end()}),
             "{s | store s} [512, 256]\n{y | store y} [512, 256]\n");
+}
+
+TEST(SplitBefore, KeepsAPartWithIndicesToCheckThoughNobodyReadsIt) {
+  const CoreGraph graph = named_core_graph(R"(graph(%x : Float(4, 2, strides=[2, 1], device=cpu),
+      %a : Float(2, 2, strides=[2, 1], device=cpu),
+      %i : Long(2, strides=[1], device=cpu)):
+  %zero : int = prim::Constant[value=0]()
+  %n : Float(2, 2, strides=[2, 1], device=cpu) = aten::neg(%a)
+  %g : Float(2, 2, strides=[2, 1], device=cpu) = aten::index_select(%x, %zero, %i)
+  %t : Float(2, 2, strides=[2, 1], device=cpu) = aten::mul(%n, %g)
+  return (%n))");
+  const std::vector<FusedItem> items = fuse(graph);
+  const auto& group = std::get<FusionGroup>(items.at(0));
+
+  const auto parts = split_before(graph, group, group.nodes.at(1));
+
+  EXPECT_EQ(to_string(graph, {parts.begin(), parts.end()}),
+            "{n | store n} [2, 2]\n{g, t | store} [2, 2]\n");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,14 @@ def test_a_directory_that_others_may_write_to_is_refused(tmp_path):
     assert kept(tmp_path) == []
 
 
+def test_warnings_that_are_errors_do_not_stop_a_compile(tmp_path):
+    (tmp_path / "kernels").touch()
+
+    _, said = run(tmp_path, PYTHONWARNINGS="error")
+
+    assert "nothing is kept between processes" in said
+
+
 def test_a_limit_of_no_bytes_keeps_nothing(tmp_path):
     counted, said = run(tmp_path, TORCH_LAZY_CACHE_BYTES="0")
 
@@ -83,7 +92,7 @@ def test_a_limit_of_no_bytes_keeps_nothing(tmp_path):
 
 def test_the_settings_can_be_read_and_not_changed():
     assert Path(torch.lazy.config.cache_dir).is_absolute()
-    assert torch.lazy.config.cache_bytes == 256 << 20
+    assert torch.lazy.config.cache_bytes == int(os.environ.get("TORCH_LAZY_CACHE_BYTES", 256 << 20))
 
     with pytest.raises(AttributeError, match="set TORCH_LAZY_CACHE_DIR in the environment"):
         torch.lazy.config.cache_dir = "/tmp"

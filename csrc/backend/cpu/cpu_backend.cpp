@@ -72,7 +72,8 @@ class CpuBackend final : public HostBackend {
                                          const CompileOptions& options) override {
     const codegen::Target machine = target();
     const CoreGraph core = core_graph_of(*graph, options.inputs);
-    Plan plan = make_plan(core, options.inputs, {machine.lanes, at::get_num_threads()});
+    Plan plan = make_plan(core, options.inputs,
+                          {machine.lanes, at::get_num_threads(), config().recompute_bytes});
     if (config().debug >= kDebugPasses) debug_print("plan\n" + to_string(plan));
     const PassTimer timer("kernels");
     std::vector<PlanKernel> kernels;

@@ -21,7 +21,7 @@ void add_to_perf_map(const void* code, size_t bytes, const std::string& name) {
   file.flush();
   static std::atomic<bool> warned{false};
   if (!file && !warned.exchange(true))
-    warn("kernels have no names in perf: " + path + " cannot be written");
+    warn_in_background("kernels have no names in perf: " + path + " cannot be written");
 }
 
 }  // namespace torch_lazy

@@ -18,6 +18,9 @@ bool has(const std::vector<std::string>& features, const char* feature) {
   return std::find(features.begin(), features.end(), feature) != features.end();
 }
 
+// What make_target_machine asks for, as part of what an object depends on.
+constexpr const char* kCodeGeneration = "pic,small,default,jit";
+
 void describe_host(Target& target) {
   target.processor = llvm::sys::getHostCPUName().str();
   for (const auto& [name, present] : llvm::sys::getHostCPUFeatures()) {
@@ -37,7 +40,7 @@ void describe_host(Target& target) {
 }  // namespace
 
 std::string Target::describe() const {
-  return triple + ';' + processor + ';' + llvm::join(features, ",");
+  return triple + ';' + processor + ';' + llvm::join(features, ",") + ';' + kCodeGeneration;
 }
 
 bool find_target(TorchLazyTarget which, Target& target, std::string& error) {
