@@ -265,43 +265,6 @@ def test_operators_that_sync_are_counted_by_name(x):
     assert syncs["aten::_unique2"] == 5
 
 
-def test_forward_and_backward_are_one_window(device):
-    w = torch.randn(4, 4).to(device).requires_grad_()
-
-    def train():
-        loss = (w * w).tanh().sum()
-        loss.backward()
-        w.grad = None
-
-    hot(train)
-    torch_lazy.reset_metrics()
-    train()
-    synchronize()
-
-    metrics = torch_lazy.metrics()
-    assert metrics["cuts"] == {"synchronize": 1}
-    assert metrics["windows"] == {"hot": 1}
-
-
-def test_what_follows_backward_has_a_window_of_its_own(device):
-    w = torch.randn(4, 4).to(device).requires_grad_()
-    optimizer = torch.optim.SGD([w], lr=0.1)
-
-    def train():
-        (w * w).tanh().sum().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    hot(train)
-    torch_lazy.reset_metrics()
-    train()
-    synchronize()
-
-    metrics = torch_lazy.metrics()
-    assert metrics["cuts"] == {"backward ends": 1, "synchronize": 1}
-    assert metrics["windows"] == {"hot": 2}
-
-
 def test_metadata_needs_no_value(x):
     hot(step, x)
     synchronize()
