@@ -2,6 +2,7 @@
 
 #include "graph/decompose.h"
 #include "graph/functionalize.h"
+#include "graph/move_biases.h"
 #include "graph/simplify.h"
 #include "ir/print.h"
 #include "runtime/config.h"
@@ -30,7 +31,7 @@ CoreGraph core_graph_of(const torch::jit::Graph& recorded, const std::vector<Gra
   std::vector<int64_t> offsets;
   for (const GraphInput& input : inputs) offsets.push_back(input.offset);
   graph = timed("decompose", [&] { return decompose(std::move(graph), offsets); });
-  graph = timed("simplify", [&] { return simplify(std::move(graph), offsets); });
+  graph = timed("simplify", [&] { return move_biases(simplify(std::move(graph), offsets)); });
   print_pass("core graph", *graph);
   return timed("read", [&] { return read_core_graph(std::move(graph)); });
 }
