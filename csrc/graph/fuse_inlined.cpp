@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/layout.h"
+#include "ir/node_operator.h"
 
 namespace torch_lazy {
 namespace {
@@ -76,6 +77,11 @@ bool is_fusable(CoreKind kind) {
     default:
       return false;
   }
+}
+
+const CoreOperator* fusable_operator(const torch::jit::Node* node) {
+  const CoreOperator* const core = find_core_operator(operator_name(node));
+  return core && is_fusable(core->kind) ? core : nullptr;
 }
 
 std::vector<bool> choose_inlined(const CoreGraph& graph) {

@@ -22,9 +22,7 @@ void keep_stored(const CoreGraph& graph, const std::vector<ValueId>& whole,
   for (const auto* const nodes : {&after.nodes, &after.inlined})
     for (const NodeId id : *nodes)
       for (const ValueId input : graph.nodes[size_t(id)].inputs) kept.insert(graph.base_of(input));
-  stored.erase(std::remove_if(stored.begin(), stored.end(),
-                              [&](ValueId value) { return kept.count(value) == 0; }),
-               stored.end());
+  std::erase_if(stored, [&](ValueId value) { return kept.count(value) == 0; });
 }
 
 std::string name_of(const CoreGraph& graph, ValueId id) {
@@ -80,9 +78,8 @@ std::vector<FusionGroup> split_before(const CoreGraph& graph, const FusionGroup&
   std::vector<FusionGroup> parts(2, group);
   for (FusionGroup& part : parts) part.nodes.clear();
   for (const NodeId id : group.nodes) parts[id >= node].nodes.push_back(id);
-  std::vector<FusionGroup> result;
-  FusionGroup after;
-  for (FusionGroup& part : {std::ref(parts[1]), std::ref(parts[0])}) {
+  for (size_t i = parts.size(); i-- > 0;) {
+    FusionGroup& part = parts[i];
     // The domain of what is left.
     bool first = true;
     for (const NodeId id : part.nodes) {
@@ -96,12 +93,11 @@ std::vector<FusionGroup> split_before(const CoreGraph& graph, const FusionGroup&
       first = false;
     }
     choose_stored(graph, part);
-    keep_stored(graph, group.stored, after, part.stored);
-    if (part.stored.empty() && !can_fail(graph, part)) continue;
-    after = part;
-    result.insert(result.begin(), std::move(part));
+    keep_stored(graph, group.stored, i == 0 ? parts[1] : FusionGroup(), part.stored);
+    if (part.stored.empty() && !can_fail(graph, part)) part = {};
   }
-  return result;
+  std::erase_if(parts, [](const FusionGroup& part) { return part.nodes.empty(); });
+  return parts;
 }
 
 std::string to_string(const CoreGraph& graph, const std::vector<FusedItem>& items) {

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "graph/core_operators.h"
 #include "graph/fuse_inlined.h"
 #include "graph/graph_builder.h"
-#include "ir/node_operator.h"
+#include "graph/simplify_algebra.h"
 
 namespace torch_lazy {
 namespace {
@@ -14,11 +13,6 @@ namespace {
 using torch::jit::Node;
 using torch::jit::Use;
 using torch::jit::Value;
-
-bool is_one(const Value* value) {
-  const auto number = constant_number(value);
-  return number && !number->isComplex() && number->toDouble() == 1.0;
-}
 
 // A gather reads memory, not what another kernel computes.
 bool is_read_by_kernels_only(const Value* value) {
@@ -29,13 +23,14 @@ bool is_read_by_kernels_only(const Value* value) {
              return false;
            if (use.user->kind() == c10::aten::as_strided)
              return is_read_by_kernels_only(use.user->output());
-           const CoreOperator* const core = find_core_operator(operator_name(use.user));
-           return core && is_fusable(core->kind) && core->kind != CoreKind::kGather;
+           const CoreOperator* const core = fusable_operator(use.user);
+           return core && core->kind != CoreKind::kGather;
          });
 }
 
 bool can_move(const Node& node) {
-  if (node.kind() != c10::aten::addmm || !is_one(node.input(3)) || !is_one(node.input(4)))
+  if (node.kind() != c10::aten::addmm || !is_constant_one(node.input(3)) ||
+      !is_constant_one(node.input(4)))
     return false;
   const TensorInfo made = info_of(node.output());
   if (made.dtype != c10::ScalarType::Float && made.dtype != c10::ScalarType::Double) return false;

@@ -56,15 +56,12 @@ class Recomputation {
       if (!group) continue;
       // In the graph's order: what is made of a value may then be made of its recipe.
       for (const ValueId id : std::vector<ValueId>(group->stored))
-        if (auto recipes = worth_making_again(*group, id)) make_again(*group, id, *recipes);
+        if (auto recipes = worth_making_again(id)) make_again(*group, id, *recipes);
     }
-    items_.erase(std::remove_if(items_.begin(), items_.end(),
-                                [&](const FusedItem& item) {
-                                  const auto* const group = std::get_if<FusionGroup>(&item);
-                                  return group && group->stored.empty() &&
-                                         !can_fail(graph_, *group);
-                                }),
-                 items_.end());
+    std::erase_if(items_, [&](const FusedItem& item) {
+      const auto* const group = std::get_if<FusionGroup>(&item);
+      return group && group->stored.empty() && !can_fail(graph_, *group);
+    });
     return std::move(items_);
   }
 
@@ -83,7 +80,7 @@ class Recomputation {
   }
 
   // By reader; nothing where it is cheaper read.
-  std::optional<Recipes> worth_making_again(const FusionGroup& group, ValueId id) const {
+  std::optional<Recipes> worth_making_again(ValueId id) const {
     const CoreValue& made = value(id);
     const int64_t element = int64_t(c10::elementSize(made.dtype));
     if (made.numel() == 0 || made.numel() * element < least_bytes_ ||
@@ -94,7 +91,7 @@ class Recomputation {
       if (user == kNoId || node(user).kind == CoreKind::kGather) return std::nullopt;
       const int32_t item = item_of_[size_t(user)];
       if (item == kNoId) return std::nullopt;  // a library call, a view, or made at some index
-      if (&std::get<FusionGroup>(items_[size_t(item)]) != &group) readers.insert(item);
+      if (item != item_of_[size_t(made.producer)]) readers.insert(item);
     }
     const int64_t registers_of_line = element < 4 ? 4 / element : 1;
     Recipes recipes;
@@ -201,7 +198,7 @@ class Recomputation {
       inlined.insert(inlined.end(), recipe.nodes.begin(), recipe.nodes.end());
       std::sort(inlined.begin(), inlined.end());
     }
-    group.stored.erase(std::find(group.stored.begin(), group.stored.end(), id));
+    std::erase(group.stored, id);
     stored_.erase(id);
   }
 

@@ -82,7 +82,7 @@ bool has_sizes_of(const Value* value, const Value* output) {
 }
 
 bool has_plain_alpha(const Node* node) {
-  return is_one(real_number(node->input(2)));
+  return is_constant_one(node->input(2));
 }
 
 bool is_cast(const Node* node) {
@@ -228,6 +228,10 @@ Value* view_of_uniform(GraphBuilder& builder, Node* node) {
 }
 
 }  // namespace
+
+bool is_constant_one(const Value* value) {
+  return is_one(real_number(value));
+}
 
 size_t operand_count(const Node& node) {
   const auto found = pointwise_operators().find(node.kind());

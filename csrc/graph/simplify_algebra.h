@@ -10,6 +10,9 @@ bool is_pointwise(const torch::jit::Node& node);
 // The number of leading arguments that are operands; 0 where the node is not pointwise.
 size_t operand_count(const torch::jit::Node& node);
 
+// A constant that is the real number 1.
+bool is_constant_one(const torch::jit::Value* value);
+
 // Whether every value of dtype `from` is one of dtype `to`.
 bool is_exact_cast(c10::ScalarType from, c10::ScalarType to);
 

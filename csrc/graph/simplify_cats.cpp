@@ -4,10 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "graph/core_operators.h"
 #include "graph/fuse_inlined.h"
 #include "graph/simplify_algebra.h"
-#include "ir/node_operator.h"
 
 namespace torch_lazy {
 namespace {
@@ -58,8 +56,7 @@ bool lies_in_memory(const Value* value) {
   const Node* const node = value->node();
   if (node->kind() == c10::aten::as_strided) return lies_in_memory(node->input(0));
   if (node->kind().is_prim()) return true;
-  const CoreOperator* const core = find_core_operator(operator_name(node));
-  return !core || !is_fusable(core->kind);
+  return fusable_operator(node) == nullptr;
 }
 
 // Slices of it can be made without storing it first.

@@ -93,7 +93,7 @@ struct Plan {
 struct PlanOptions {
   int lanes = 16;
   int threads = 1;
-  int64_t recompute_bytes = int64_t(1) << 18;  // see graph/recompute.h
+  int64_t recompute_bytes = INT64_MAX;  // see graph/recompute.h; nothing unless asked
 };
 
 // `inputs` describes the graph's inputs.

@@ -20,6 +20,7 @@
 
 #include "runtime/metrics.h"
 #include "runtime/warn.h"
+#include "temporary_directory.h"
 
 namespace torch_lazy {
 namespace {
@@ -31,21 +32,14 @@ std::vector<std::string>& warnings() {
   return *seen;
 }
 
-class DiskCacheTest : public testing::Test {
+class DiskCacheTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "disk_cache_test.XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    parent_ = name;
-    directory_ = parent_ / "kernels";
     warnings().clear();
     set_warning_sink([](const std::string& message) { warnings().push_back(message); });
     metrics().disk_cache.reset();
   }
-  void TearDown() override {
-    set_warning_sink(nullptr);
-    fs::remove_all(parent_);
-  }
+  void TearDown() override { set_warning_sink(nullptr); }
 
   std::vector<fs::path> files() const {
     std::vector<fs::path> found;
@@ -55,7 +49,8 @@ class DiskCacheTest : public testing::Test {
   static int64_t counted(const char* name) { return metrics().disk_cache[name]; }
 
   static constexpr int64_t kLimit = 1 << 20;
-  fs::path parent_, directory_;
+  const testing::TemporaryDirectory temporary_;
+  const fs::path parent_ = temporary_.path(), directory_ = parent_ / "kernels";
 };
 
 TEST_F(DiskCacheTest, WhatOneObjectPutAnotherGets) {

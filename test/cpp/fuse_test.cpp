@@ -310,5 +310,23 @@ TEST(SplitBefore, GivesEachPartItsOwnDomain) {
   EXPECT_EQ(split(kSoftmax, "y"), "{m, d, e, z | store e z} [4, 8~]\n{y | store y} [4, 8]\n");
 }
 
+TEST(SplitBefore, KeepsAPartWithIndicesToCheckThoughNobodyReadsIt) {
+  const CoreGraph graph = named_core_graph(R"(graph(%x : Float(4, 2, strides=[2, 1], device=cpu),
+      %a : Float(2, 2, strides=[2, 1], device=cpu),
+      %i : Long(2, strides=[1], device=cpu)):
+  %zero : int = prim::Constant[value=0]()
+  %n : Float(2, 2, strides=[2, 1], device=cpu) = aten::neg(%a)
+  %g : Float(2, 2, strides=[2, 1], device=cpu) = aten::index_select(%x, %zero, %i)
+  %t : Float(2, 2, strides=[2, 1], device=cpu) = aten::mul(%n, %g)
+  return (%n))");
+  const std::vector<FusedItem> items = fuse(graph);
+  const auto& group = std::get<FusionGroup>(items.at(0));
+
+  const auto parts = split_before(graph, group, group.nodes.at(1));
+
+  EXPECT_EQ(to_string(graph, {parts.begin(), parts.end()}),
+            "{n | store n} [2, 2]\n{g, t | store} [2, 2]\n");
+}
+
 }  // namespace
 }  // namespace torch_lazy

@@ -10,7 +10,6 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -19,6 +18,7 @@
 #include "backend/cpu/compiler_library.h"
 #include "backend/cpu/kernel_cache.h"
 #include "runtime/disk_cache.h"
+#include "temporary_directory.h"
 
 namespace torch_lazy {
 namespace {
@@ -97,13 +97,9 @@ TEST(KernelCompiler, EqualSourcesAreCompiledOnce) {
   EXPECT_GT(after.compile_ns, before.compile_ns);
 }
 
-// A directory for one test.
-class KernelsOnDisk : public testing::Test {
+class KernelsOnDisk : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_NE(::mkdtemp(name_.data()), nullptr); }
-  void TearDown() override { std::filesystem::remove_all(name_); }
-
-  std::string name_ = (std::filesystem::temp_directory_path() / "kernels.XXXXXX").string();
+  const torch_lazy::testing::TemporaryDirectory directory_;
 };
 
 // What an object on disk is found by.
@@ -112,7 +108,7 @@ std::string disk_key(const std::string& source) {
 }
 
 TEST_F(KernelsOnDisk, ACompiledObjectIsPutThere) {
-  DiskCache disk(name_, 1 << 20);
+  DiskCache disk(directory_.path(), 1 << 20);
   const std::string source = unseen(kernel_source("y[i] = x[i] - 1;"));
 
   const auto kernel = compile_kernel(source, "kernel", KernelTarget::kHost, &disk);
@@ -121,7 +117,7 @@ TEST_F(KernelsOnDisk, ACompiledObjectIsPutThere) {
 }
 
 TEST_F(KernelsOnDisk, AnObjectThatIsThereIsNotCompiled) {
-  DiskCache disk(name_, 1 << 20);
+  DiskCache disk(directory_.path(), 1 << 20);
   const std::string source = unseen(kernel_source("y[i] = x[i];"));
   const auto other = compile_kernel(unseen(kernel_source("y[i] = 7;")), "kernel");
   disk.put(disk_key(source), other->object);
@@ -135,7 +131,7 @@ TEST_F(KernelsOnDisk, AnObjectThatIsThereIsNotCompiled) {
 }
 
 TEST_F(KernelsOnDisk, AnObjectThatCannotBeLoadedIsCompiledAndReplaced) {
-  DiskCache disk(name_, 1 << 20);
+  DiskCache disk(directory_.path(), 1 << 20);
   const std::string source = unseen(kernel_source("y[i] = x[i] * 3;"));
   disk.put(disk_key(source), "not an object");
 
@@ -363,7 +359,7 @@ TEST(KernelCompiler, FindsVectorFunctionsOfPyTorch) {
 
 #endif  // __x86_64__
 
-using KernelCompilerDeathTest = testing::Test;
+using KernelCompilerDeathTest = ::testing::Test;
 
 TEST(KernelCompilerDeathTest, AMissingLibrarySaysWhatToDo) {
   // In a new process, which has not opened the library yet.
@@ -374,7 +370,7 @@ TEST(KernelCompilerDeathTest, AMissingLibrarySaysWhatToDo) {
         std::fputs(error_of(kernel_source("")).c_str(), stderr);
         std::_Exit(0);
       },
-      testing::ExitedWithCode(0),
+      ::testing::ExitedWithCode(0),
       "/nowhere/library.so cannot be loaded.*falls back to the interpreter.*Install torch_lazy "
       "again.*TORCH_LAZY_COMPILER_LIBRARY");
 }
@@ -388,7 +384,7 @@ TEST(KernelCompilerDeathTest, AForkedChildCompiles) {
         const bool right = run(*kernel, {1}).front() == 2 && run(*own, {1}).front() == 3;
         std::_Exit(right ? 0 : 1);
       },
-      testing::ExitedWithCode(0), "");
+      ::testing::ExitedWithCode(0), "");
 }
 
 KernelCache::Kernel kernel_of(size_t object_bytes) {

@@ -135,9 +135,11 @@ std::shared_ptr<const CompiledKernel> load_from_disk(DiskCache& disk, const std:
 
 std::shared_ptr<const CompiledKernel> compile(const std::string& source, const std::string& name,
                                               KernelTarget target, DiskCache* disk) {
-  const std::string key =
-      fmt::format("{}\n{}\n{}", kernel_target_description(target), name, source);
-  if (auto kernel = disk ? load_from_disk(*disk, key, name) : nullptr) return kernel;
+  std::string key;
+  if (disk) {
+    key = fmt::format("{}\n{}\n{}", kernel_target_description(target), name, source);
+    if (auto kernel = load_from_disk(*disk, key, name)) return kernel;
+  }
   const auto start = std::chrono::steady_clock::now();
   const std::string object = compile_to(TORCH_LAZY_OUTPUT_OBJECT, source, name, target);
   auto kernel = load_kernel(object, name);
