@@ -9,6 +9,7 @@
 #include "device/autocast.h"
 #include "device/boxed.h"
 #include "device/register.h"
+#include "runtime/onednn_products.h"
 #include "runtime/random_operators.h"
 
 namespace torch_lazy {
@@ -107,6 +108,7 @@ void register_boxed_kernels() {
 
 void register_device() {
   register_random_operators();
+  register_onednn_products();
   register_guard();
   register_boxed_kernels();
   register_composites();

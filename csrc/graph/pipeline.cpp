@@ -1,5 +1,6 @@
 #include "graph/pipeline.h"
 
+#include "graph/choose_products.h"
 #include "graph/decompose.h"
 #include "graph/functionalize.h"
 #include "graph/move_biases.h"
@@ -24,7 +25,8 @@ auto timed(const char* name, const Pass& pass) {
 
 }  // namespace
 
-CoreGraph core_graph_of(const torch::jit::Graph& recorded, const std::vector<GraphInput>& inputs) {
+CoreGraph core_graph_of(const torch::jit::Graph& recorded, const std::vector<GraphInput>& inputs,
+                        bool onednn) {
   std::shared_ptr<torch::jit::Graph> graph =
       timed("functionalize", [&] { return functionalize(recorded, inputs); });
   print_pass("functionalized", *graph);
@@ -32,6 +34,7 @@ CoreGraph core_graph_of(const torch::jit::Graph& recorded, const std::vector<Gra
   for (const GraphInput& input : inputs) offsets.push_back(input.offset);
   graph = timed("decompose", [&] { return decompose(std::move(graph), offsets); });
   graph = timed("simplify", [&] { return move_biases(simplify(std::move(graph), offsets)); });
+  if (onednn) graph = timed("choose products", [&] { return choose_products(std::move(graph)); });
   print_pass("core graph", *graph);
   return timed("read", [&] { return read_core_graph(std::move(graph)); });
 }

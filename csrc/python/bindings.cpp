@@ -43,6 +43,7 @@ py::dict metrics_dict() {
   result["compiles"] = all.compiles.load();
   result["run_ns"] = all.run_ns.load();
   result["windows_run"] = all.windows_run.load();
+  result["onednn_products"] = all.onednn_products.load();
   result["promoted"] = all.promoted.load();
   result["windows"] = all.windows.counts();
   result["cuts"] = all.cuts.counts();

@@ -13,7 +13,8 @@ def metrics() -> dict[str, Any]:
     ended (cold, warm, hot, diverged), ``cuts`` and ``syncs`` by cause, ``fallbacks`` operators that
     cost speed by name. ``windows_run`` windows were run by executables in ``run_ns`` nanoseconds;
     ``compiles`` counts executables made, ``promoted`` numbers that changed and became arguments of
-    their window. ``disk_cache`` counts kernels found on disk (hit) or not (miss), compiled and kept
+    their window, ``onednn_products`` matrix products that oneDNN computed where eager calls MKL.
+    ``disk_cache`` counts kernels found on disk (hit) or not (miss), compiled and kept
     (stored), removed for others (evicted), and failures (refused, broken, not stored).
     ``compile_ns`` is the processor time of compiles in nanoseconds, by pass.
     """

@@ -21,6 +21,7 @@
 #include "runtime/config.h"
 #include "runtime/debug.h"
 #include "runtime/disk_cache.h"
+#include "runtime/onednn_products.h"
 #include "runtime/pass_times.h"
 #include "runtime/plan.h"
 
@@ -71,7 +72,8 @@ class CpuBackend final : public HostBackend {
   std::unique_ptr<CompileHandle> compile(std::shared_ptr<torch::jit::Graph> graph,
                                          const CompileOptions& options) override {
     const codegen::Target machine = target();
-    const CoreGraph core = core_graph_of(*graph, options.inputs);
+    const CoreGraph core =
+        core_graph_of(*graph, options.inputs, onednn_multiplies_faster() && !options.deterministic);
     Plan plan = make_plan(core, options.inputs,
                           {machine.lanes, at::get_num_threads(), config().recompute_bytes});
     if (config().debug >= kDebugPasses) debug_print("plan\n" + to_string(plan));
