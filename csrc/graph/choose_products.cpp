@@ -12,9 +12,10 @@ namespace {
 using torch::jit::Node;
 using torch::jit::Value;
 
-// Multiplications from which on oneDNN is not slower, measured on Zen 4 with one and two threads.
-// Products with a dimension under four are bound by memory, and some take oneDNN twice the time.
-constexpr int64_t kLeastWork = int64_t{12} << 20;
+// Multiplications from which on oneDNN is faster, measured on Zen 4 with one and two threads among
+// the other operators of a step; alone it is from 9 million on. Products with a dimension under
+// four are bound by memory, and some take oneDNN twice the time.
+constexpr int64_t kLeastWork = int64_t{20} << 20;
 constexpr int64_t kLeastSize = 4;
 
 bool is_dense(const TensorInfo& matrix) {

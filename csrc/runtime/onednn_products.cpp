@@ -108,14 +108,16 @@ size_t ProductAdmission::Hash::operator()(const ProductShape& shape) const {
 
 bool ProductAdmission::admit(const ProductShape& shape) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  auto found = calls_.find(shape);
-  if (found == calls_.end()) {
-    const auto shapes = int64_t(calls_.size());
+  auto found = waiting_.find(shape);
+  if (found == waiting_.end()) {
+    const auto shapes = int64_t(waiting_.size());
     if (shapes == kMostShapes) return false;
-    found = calls_.emplace(shape, (shapes + 1) * kCallsBetween).first;
+    found = waiting_.emplace(shape, (shapes + 1) * kWorkOfCode).first;
   }
-  int64_t& calls_before = found->second;
-  return calls_before == 0 || calls_before-- == 0;
+  int64_t& left = found->second;
+  if (left <= 0) return true;
+  left -= shape.rows * shape.inner * shape.columns;
+  return false;
 }
 
 void register_onednn_products() {

@@ -30,11 +30,12 @@ struct ProductShape {
 
 // Which calls are oneDNN's. It makes code for each shape when it first sees it: about half a
 // millisecond of the caller's time, and 0.8 MB that stay. So the first shapes of a process are
-// admitted, for good, and each one two calls later than the one before, that no step waits for all.
+// admitted, for good, and none before products of its own have taken as long as the code of all
+// that were seen before it: no step waits for much.
 class ProductAdmission {
  public:
   static constexpr int64_t kMostShapes = 48;
-  static constexpr int64_t kCallsBetween = 2;
+  static constexpr int64_t kWorkOfCode = 24 << 20;  // multiplications in half a millisecond
 
   // Whether this call is oneDNN's.
   bool admit(const ProductShape& shape);
@@ -43,8 +44,8 @@ class ProductAdmission {
   struct Hash {
     size_t operator()(const ProductShape& shape) const;
   };
-  std::mutex mutex_;                                       // a leaf
-  std::unordered_map<ProductShape, int64_t, Hash> calls_;  // still to come before it is admitted
+  std::mutex mutex_;                                         // a leaf
+  std::unordered_map<ProductShape, int64_t, Hash> waiting_;  // multiplications still to be done
 };
 
 // Defines the operators and their CPU kernels. Once a process, before any is looked up.

@@ -18,8 +18,8 @@ using testing::parse_graph;
 // The operators of the graph whose line makes %r of %a [rows, inner] and %b [inner, columns].
 struct Product {
   std::string dtype = "Float";
-  std::string rows = "256", inner = "256", columns = "256";
-  std::string a_strides = "256, 1", b_strides = "256, 1";
+  std::string rows = "320", inner = "320", columns = "320";
+  std::string a_strides = "320, 1", b_strides = "320, 1";
   std::string call = "aten::mm(%a, %b)";
 
   std::string text() const {
@@ -55,8 +55,8 @@ TEST(ChooseProducts, AProductAndASumAreOneDnns) {
 
 TEST(ChooseProducts, TheValuesStayTheSame) {
   const Product product{.call = "aten::addmm(%bias, %a, %b, %one, %one)"};
-  const std::vector<at::Tensor> inputs = {at::randn({256}), at::randn({256, 256}),
-                                          at::randn({256, 256})};
+  const std::vector<at::Tensor> inputs = {at::randn({320}), at::randn({320, 320}),
+                                          at::randn({320, 320})};
 
   const at::Tensor before = evaluate(*parse_graph(product.text()), inputs).at(0);
   const at::Tensor after = evaluate(*choose_products(parse_graph(product.text())), inputs).at(0);
@@ -65,16 +65,16 @@ TEST(ChooseProducts, TheValuesStayTheSame) {
 }
 
 TEST(ChooseProducts, OperandsMayBeTransposed) {
-  EXPECT_EQ(chosen({.a_strides = "1, 256", .b_strides = "1, 256"}), "torch_lazy::onednn_mm");
+  EXPECT_EQ(chosen({.a_strides = "1, 320", .b_strides = "1, 320"}), "torch_lazy::onednn_mm");
 }
 
 TEST(ChooseProducts, OperandsThatWouldBeCopiedStayAtens) {
-  EXPECT_EQ(chosen({.a_strides = "512, 1"}), "aten::mm");
+  EXPECT_EQ(chosen({.a_strides = "640, 1"}), "aten::mm");
   EXPECT_EQ(chosen({.b_strides = "0, 1"}), "aten::mm");
 }
 
 TEST(ChooseProducts, SmallAndThinProductsStayAtens) {
-  EXPECT_EQ(chosen({.rows = "128"}), "aten::mm");
+  EXPECT_EQ(chosen({.rows = "192"}), "aten::mm");
   EXPECT_EQ(chosen({.rows = "2",
                     .inner = "4096",
                     .columns = "4096",

@@ -7,10 +7,10 @@ import torch.nn.functional as F
 def train(device, steps=30):
     torch.manual_seed(0)
     model = torch.nn.Sequential(
-        torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256)
+        torch.nn.Linear(320, 320), torch.nn.ReLU(), torch.nn.Linear(320, 320)
     ).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    x = torch.randn(256, 256, generator=torch.Generator().manual_seed(1)).to(device)
+    x = torch.randn(320, 320, generator=torch.Generator().manual_seed(1)).to(device)
     losses = []
     for _ in range(steps):
         optimizer.zero_grad()
@@ -28,7 +28,7 @@ def test_training_on_large_products_follows_the_cpu():
 
 
 def expect_eagers_bits():
-    x = torch.randn(300, 256)
+    x = torch.randn(300, 320)
     y = x.to("lazy")
     for _ in range(100):
         product = (y @ y.t()).cpu()
