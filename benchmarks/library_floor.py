@@ -5,8 +5,8 @@
 Matrix products, convolutions and attention stay calls of PyTorch's own kernels. A step is timed
 on the CPU, on the device and as the CPU's calls alone, in turns in one process. The calls are
 taken from a step of the CPU with their arguments; the bias of a linear layer, which is not the
-product's, is left out, and results go to memory that is there already. So their time is the least
-that a step can take as long as these calls stay what they are.
+product's, is left out, and products go to memory that is there already. So their time is the
+least that a step can take as long as these calls stay what they are.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@
 #include <unordered_set>
 
 #include "device/lazy_tensor.h"
+#include "runtime/lasting_library.h"
 
 namespace torch_lazy {
 namespace {
@@ -139,12 +140,9 @@ bool promotes(const std::string& name) {
 }  // namespace
 
 void register_autocast() {
-  // Live as long as the process, see boxed_registration.cpp.
-  const auto library = [](const char* name_space) {
-    return new torch::Library(torch::Library::IMPL, name_space, kCarrier, __FILE__, __LINE__);
-  };
-  library("_")->fallback(torch::CppFunction::makeFallthrough());
-  torch::Library& aten = *library("aten");
+  lasting_library(torch::Library::IMPL, "_", kCarrier)
+      .fallback(torch::CppFunction::makeFallthrough());
+  torch::Library& aten = lasting_library(torch::Library::IMPL, "aten", kCarrier);
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& operator_name : dispatcher.getAllOpNames()) {
     if (!operator_name.name.starts_with("aten::")) continue;

@@ -9,6 +9,7 @@
 #include "device/autocast.h"
 #include "device/boxed.h"
 #include "device/register.h"
+#include "runtime/lasting_library.h"
 #include "runtime/onednn_products.h"
 #include "runtime/random_operators.h"
 
@@ -67,9 +68,8 @@ bool worth_keeping_whole(const c10::FunctionSchema& schema) {
          name.find("quantize") == std::string::npos && name.find("mkldnn") == std::string::npos;
 }
 
-// Lives as long as the process: unregistering while it exits would race with other threads.
 torch::Library& library(const char* name_space, c10::DispatchKey key) {
-  return *new torch::Library(torch::Library::IMPL, name_space, key, __FILE__, __LINE__);
+  return lasting_library(torch::Library::IMPL, name_space, key);
 }
 
 }  // namespace

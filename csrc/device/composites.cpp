@@ -16,6 +16,7 @@
 
 #include "device/call.h"
 #include "device/register.h"
+#include "runtime/lasting_library.h"
 #include "runtime/thread_state.h"
 
 namespace torch_lazy {
@@ -89,11 +90,10 @@ at::Tensor dropout(const at::Tensor& input, double p, bool train) {
 }  // namespace
 
 void register_composites() {
-  // Live as long as the process, see boxed_registration.cpp.
   for (const auto key : {c10::DispatchKey::Lazy, c10::DispatchKey::AutogradLazy}) {
-    auto* library = new torch::Library(torch::Library::IMPL, "aten", key, __FILE__, __LINE__);
-    library->impl("scaled_dot_product_attention", scaled_dot_product_attention);
-    library->impl("dropout", dropout);
+    torch::Library& aten = lasting_library(torch::Library::IMPL, "aten", key);
+    aten.impl("scaled_dot_product_attention", scaled_dot_product_attention);
+    aten.impl("dropout", dropout);
   }
 }
 

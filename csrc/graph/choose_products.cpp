@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "graph/graph_builder.h"
+#include "graph/layout.h"
 #include "graph/simplify_algebra.h"
 
 namespace torch_lazy {
@@ -18,16 +19,11 @@ using torch::jit::Value;
 constexpr int64_t kLeastWork = int64_t{20} << 20;
 constexpr int64_t kLeastSize = 4;
 
-bool is_dense(const TensorInfo& matrix) {
-  const int64_t rows = matrix.sizes[0], columns = matrix.sizes[1];
-  return matrix.strides == std::vector<int64_t>{columns, 1} ||
-         matrix.strides == std::vector<int64_t>{1, rows};
-}
-
 // Of a product of inputs `first` and `first + 1`.
 bool pays(const Node& node, size_t first) {
   const TensorInfo a = info_of(node.input(first)), b = info_of(node.input(first + 1));
-  if (a.dtype != c10::ScalarType::Float || b.dtype != a.dtype || !is_dense(a) || !is_dense(b))
+  if (a.dtype != c10::ScalarType::Float || b.dtype != a.dtype || !is_dense(a.sizes, a.strides) ||
+      !is_dense(b.sizes, b.strides))
     return false;
   const int64_t rows = a.sizes[0], inner = a.sizes[1], columns = b.sizes[1];
   return std::min({rows, inner, columns}) >= kLeastSize && rows * inner * columns >= kLeastWork;
@@ -35,8 +31,7 @@ bool pays(const Node& node, size_t first) {
 
 bool can_choose(const Node& node) {
   if (node.kind() == c10::aten::mm) return pays(node, 0);
-  return node.kind() == c10::aten::addmm && is_constant_one(node.input(3)) &&
-         is_constant_one(node.input(4)) && info_of(node.input(0)).dtype == c10::ScalarType::Float &&
+  return is_plain_addmm(node) && info_of(node.input(0)).dtype == c10::ScalarType::Float &&
          pays(node, 1);
 }
 

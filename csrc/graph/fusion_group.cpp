@@ -75,6 +75,7 @@ bool can_fail(const CoreGraph& graph, const FusionGroup& group) {
 
 std::vector<FusionGroup> split_before(const CoreGraph& graph, const FusionGroup& group,
                                       NodeId node) {
+  const FusionGroup nothing{};
   std::vector<FusionGroup> parts(2, group);
   for (FusionGroup& part : parts) part.nodes.clear();
   for (const NodeId id : group.nodes) parts[id >= node].nodes.push_back(id);
@@ -93,7 +94,7 @@ std::vector<FusionGroup> split_before(const CoreGraph& graph, const FusionGroup&
       first = false;
     }
     choose_stored(graph, part);
-    keep_stored(graph, group.stored, i == 0 ? parts[1] : FusionGroup(), part.stored);
+    keep_stored(graph, group.stored, i == 0 ? parts[1] : nothing, part.stored);
     if (part.stored.empty() && !can_fail(graph, part)) part = {};
   }
   std::erase_if(parts, [](const FusionGroup& part) { return part.nodes.empty(); });

@@ -29,9 +29,7 @@ bool is_read_by_kernels_only(const Value* value) {
 }
 
 bool can_move(const Node& node) {
-  if (node.kind() != c10::aten::addmm || !is_constant_one(node.input(3)) ||
-      !is_constant_one(node.input(4)))
-    return false;
+  if (!is_plain_addmm(node)) return false;
   const TensorInfo made = info_of(node.output());
   if (made.dtype != c10::ScalarType::Float && made.dtype != c10::ScalarType::Double) return false;
   return made.elements() > 0 && is_read_by_kernels_only(node.output());

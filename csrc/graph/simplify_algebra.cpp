@@ -82,7 +82,7 @@ bool has_sizes_of(const Value* value, const Value* output) {
 }
 
 bool has_plain_alpha(const Node* node) {
-  return is_constant_one(node->input(2));
+  return is_one(real_number(node->input(2)));
 }
 
 bool is_cast(const Node* node) {
@@ -229,8 +229,9 @@ Value* view_of_uniform(GraphBuilder& builder, Node* node) {
 
 }  // namespace
 
-bool is_constant_one(const Value* value) {
-  return is_one(real_number(value));
+bool is_plain_addmm(const Node& node) {
+  return node.kind() == c10::aten::addmm && is_one(real_number(node.input(3))) &&
+         is_one(real_number(node.input(4)));
 }
 
 size_t operand_count(const Node& node) {

@@ -10,8 +10,8 @@ bool is_pointwise(const torch::jit::Node& node);
 // The number of leading arguments that are operands; 0 where the node is not pointwise.
 size_t operand_count(const torch::jit::Node& node);
 
-// A constant that is the real number 1.
-bool is_constant_one(const torch::jit::Value* value);
+// An addmm whose alpha and beta are 1.
+bool is_plain_addmm(const torch::jit::Node& node);
 
 // Whether every value of dtype `from` is one of dtype `to`.
 bool is_exact_cast(c10::ScalarType from, c10::ScalarType to);

@@ -10,11 +10,9 @@
 #include <c10/util/hash.h>
 #include <torch/library.h>
 
-#include <pthread.h>
-
-#include <atomic>
-
+#include "runtime/lasting_library.h"
 #include "runtime/metrics.h"
+#include "runtime/one_a_process.h"
 
 namespace at::native {
 // result = beta * result + alpha * mat1 @ mat2. Exported by libtorch_cpu and declared in
@@ -27,15 +25,6 @@ __attribute__((weak)) void mkldnn_matmul(const Tensor& mat1, const Tensor& mat2,
 namespace torch_lazy {
 namespace {
 
-std::atomic<ProductAdmission*>& admission_slot() {
-  static auto* const slot = new std::atomic<ProductAdmission*>(new ProductAdmission);
-  // A child may have been forked with the lock held.
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, [] { admission_slot() = new ProductAdmission; });
-  static_cast<void>(registered);
-  return *slot;
-}
-
 // oneDNN is built in and makes code for AVX-512: what mkldnn_matmul demands for floats too.
 bool onednn_multiplies() {
   static const bool multiplies = [] {
@@ -47,20 +36,17 @@ bool onednn_multiplies() {
   return multiplies;
 }
 
-// oneDNN takes other layouts by copying them first.
-bool is_dense(const at::Tensor& matrix) {
-  return matrix.is_contiguous() || matrix.t().is_contiguous();
-}
-
 bool is_for_onednn(const at::Tensor& a, const at::Tensor& b, bool sum) {
   if (!onednn_multiplies() || !at::globalContext().userEnabledMkldnn()) return false;
   if (a.dim() != 2 || b.dim() != 2 || a.size(1) != b.size(0) || a.scalar_type() != at::kFloat ||
-      b.scalar_type() != at::kFloat || !is_dense(a) || !is_dense(b))
+      b.scalar_type() != at::kFloat)
     return false;
+  // It takes other layouts by copying them first.
+  if (!a.is_non_overlapping_and_dense() || !b.is_non_overlapping_and_dense()) return false;
   const ProductShape shape{a.size(0), a.size(1),
                            b.size(1), {!a.is_contiguous(), !b.is_contiguous()},
                            sum,       at::get_num_threads()};
-  return admission_slot().load()->admit(shape);
+  return one_a_process<ProductAdmission>().admit(shape);
 }
 
 // What is in the result counts `beta` times.
@@ -83,11 +69,6 @@ at::Tensor onednn_addmm(const at::Tensor& self, const at::Tensor& mat1, const at
   if (self.scalar_type() != at::kFloat || !is_for_onednn(mat1, mat2, /*sum=*/true))
     return at::addmm(self, mat1, mat2);
   return multiply(mat1, mat2, empty_product(mat1, mat2).copy_(self), /*beta=*/1);
-}
-
-// Lives as long as the process: unregistering while it exits would race with other threads.
-torch::Library& library(torch::Library::Kind kind, std::optional<c10::DispatchKey> key) {
-  return *new torch::Library(kind, "torch_lazy", key, __FILE__, __LINE__);
 }
 
 }  // namespace
@@ -121,11 +102,12 @@ bool ProductAdmission::admit(const ProductShape& shape) {
 }
 
 void register_onednn_products() {
-  torch::Library& definitions = library(torch::Library::FRAGMENT, std::nullopt);
+  torch::Library& definitions =
+      lasting_library(torch::Library::FRAGMENT, "torch_lazy", std::nullopt);
   definitions.def("onednn_mm(Tensor self, Tensor mat2) -> Tensor");
   definitions.def("onednn_addmm(Tensor self, Tensor mat1, Tensor mat2) -> Tensor");
 
-  torch::Library& cpu = library(torch::Library::IMPL, c10::DispatchKey::CPU);
+  torch::Library& cpu = lasting_library(torch::Library::IMPL, "torch_lazy", c10::DispatchKey::CPU);
   cpu.impl("onednn_mm", onednn_mm);
   cpu.impl("onednn_addmm", onednn_addmm);
 }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "runtime/lasting_library.h"
 #include "runtime/philox.h"
 
 namespace torch_lazy {
@@ -89,11 +90,6 @@ at::Tensor meta_uniform(const at::Tensor& position, const at::Tensor&) {
   return at::empty_like(position, position.options().dtype(at::kFloat));
 }
 
-// Lives as long as the process: unregistering while it exits would race with other threads.
-torch::Library& library(torch::Library::Kind kind, std::optional<c10::DispatchKey> key) {
-  return *new torch::Library(kind, "torch_lazy", key, __FILE__, __LINE__);
-}
-
 }  // namespace
 
 bool has_random_kernel(c10::ScalarType dtype) {
@@ -104,17 +100,18 @@ bool has_random_kernel(c10::ScalarType dtype) {
 }
 
 void register_random_operators() {
-  torch::Library& definitions = library(torch::Library::DEF, std::nullopt);
+  torch::Library& definitions = lasting_library(torch::Library::DEF, "torch_lazy", std::nullopt);
   definitions.def("philox_bernoulli_(Tensor(a!) self, Tensor key, float p) -> Tensor(a!)");
   definitions.def("philox_bernoulli(Tensor self, Tensor key, float p) -> Tensor");
   definitions.def("philox_uniform(Tensor position, Tensor key) -> Tensor");
 
-  torch::Library& cpu = library(torch::Library::IMPL, c10::DispatchKey::CPU);
+  torch::Library& cpu = lasting_library(torch::Library::IMPL, "torch_lazy", c10::DispatchKey::CPU);
   cpu.impl("philox_bernoulli_", philox_bernoulli_);
   cpu.impl("philox_bernoulli", philox_bernoulli);
   cpu.impl("philox_uniform", philox_uniform_at);
 
-  torch::Library& meta = library(torch::Library::IMPL, c10::DispatchKey::Meta);
+  torch::Library& meta =
+      lasting_library(torch::Library::IMPL, "torch_lazy", c10::DispatchKey::Meta);
   meta.impl("philox_bernoulli_", meta_bernoulli_);
   meta.impl("philox_bernoulli", meta_bernoulli);
   meta.impl("philox_uniform", meta_uniform);

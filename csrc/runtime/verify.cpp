@@ -3,6 +3,7 @@
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/empty_strided.h>
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <dlfcn.h>
-#include <pthread.h>
 
 #include <array>
 #include <atomic>
@@ -16,6 +15,7 @@
 #include "backend/cpu/kernel_cache.h"
 #include "backend/cpu/perf_map.h"
 #include "runtime/disk_cache.h"
+#include "runtime/one_a_process.h"
 #include "runtime/pass_times.h"
 
 namespace torch_lazy {
@@ -23,22 +23,12 @@ namespace {
 
 constexpr size_t kCacheBytes = 64 << 20;
 
-// Global: what the process shares. Never destroyed, because kernels may outlive static destructors.
+// What the process shares. Kernels that a parent loaded go on working in its forked child.
 struct Shared {
   KernelCache cache{kCacheBytes};
   std::once_flag made_loader;
   TorchLazyLoader* loader = nullptr;
 };
-
-std::atomic<Shared*>& shared_slot() {
-  static auto* const slot = new std::atomic<Shared*>(new Shared);
-  // A child may have been forked with locks held, and with compiles on their way whose threads it
-  // does not have: it starts afresh. Kernels that are loaded go on working.
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, [] { shared_slot() = new Shared; });
-  static_cast<void>(registered);
-  return *slot;
-}
 
 struct {
   std::atomic<int64_t> compiled{0}, compile_ns{0}, from_disk{0}, cache_hits{0}, failed{0};
@@ -156,7 +146,7 @@ std::shared_ptr<const CompiledKernel> compile_kernel(const std::string& source,
                                                      DiskCache* disk) {
   bool hit = false;
   try {
-    auto kernel = shared_slot().load()->cache.get(
+    auto kernel = one_a_process<Shared>().cache.get(
         {target, name, source}, [&] { return compile(source, name, target, disk); }, hit);
     if (hit) ++counters.cache_hits;
     return kernel;
@@ -169,7 +159,7 @@ std::shared_ptr<const CompiledKernel> compile_kernel(const std::string& source,
 std::shared_ptr<const CompiledKernel> load_kernel(const std::string& object,
                                                   const std::string& name) {
   const TorchLazyCompilerApi& library = compiler_library();
-  Shared* shared = shared_slot();
+  Shared* shared = &one_a_process<Shared>();
   void* address = nullptr;
   TorchLazyBytes error{};
   TorchLazyCode* code = library.load(loader_of(*shared), object.data(), object.size(), name.c_str(),
@@ -184,7 +174,7 @@ std::shared_ptr<const CompiledKernel> load_kernel(const std::string& object,
       std::shared_ptr<void>(code, [shared](void* loaded) {
         // In a forked child the parent's loader may be locked for ever; the memory is the process's
         // own then, and is left.
-        if (shared == shared_slot()) {
+        if (shared == &one_a_process<Shared>()) {
           compiler_library().unload(static_cast<TorchLazyCode*>(loaded));
         }
       }));
