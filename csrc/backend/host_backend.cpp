@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "runtime/caching_allocator.h"
+#include "memory/caching_allocator.h"
 #include "runtime/thread_state.h"
 
 namespace torch_lazy {

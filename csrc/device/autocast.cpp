@@ -14,8 +14,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/lasting_library.h"
 #include "device/lazy_tensor.h"
-#include "runtime/lasting_library.h"
 
 namespace torch_lazy {
 namespace {

@@ -6,10 +6,10 @@
 // except the few below.
 #include <unordered_set>
 
+#include "base/lasting_library.h"
 #include "device/autocast.h"
 #include "device/boxed.h"
 #include "device/register.h"
-#include "runtime/lasting_library.h"
 #include "runtime/onednn_products.h"
 #include "runtime/random_operators.h"
 

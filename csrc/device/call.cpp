@@ -5,8 +5,8 @@
 
 #include <cstring>
 
+#include "base/metrics.h"
 #include "device/fallback_warning.h"
-#include "runtime/metrics.h"
 #include "trace/debug.h"
 
 namespace torch_lazy {

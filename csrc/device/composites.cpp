@@ -14,9 +14,9 @@
 
 #include <limits>
 
+#include "base/lasting_library.h"
 #include "device/call.h"
 #include "device/register.h"
-#include "runtime/lasting_library.h"
 #include "runtime/thread_state.h"
 
 namespace torch_lazy {

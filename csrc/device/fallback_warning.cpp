@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "runtime/config.h"
-#include "runtime/metrics.h"
-#include "runtime/warn.h"
+#include "base/config.h"
+#include "base/metrics.h"
+#include "base/warn.h"
 #include "trace/source_location.h"
 
 namespace torch_lazy {

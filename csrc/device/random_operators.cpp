@@ -10,9 +10,9 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/bernoulli_ops.h>
 
+#include "base/config.h"
 #include "device/register.h"
 #include "device/unboxed.h"
-#include "runtime/config.h"
 
 namespace torch_lazy {
 namespace {

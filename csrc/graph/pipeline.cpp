@@ -1,14 +1,14 @@
 #include "graph/pipeline.h"
 
+#include "base/config.h"
+#include "base/debug.h"
+#include "base/pass_times.h"
 #include "graph/choose_products.h"
 #include "graph/decompose.h"
 #include "graph/functionalize.h"
 #include "graph/move_biases.h"
 #include "graph/simplify.h"
 #include "ir/print.h"
-#include "runtime/config.h"
-#include "runtime/debug.h"
-#include "runtime/pass_times.h"
 
 namespace torch_lazy {
 namespace {

@@ -1,7 +1,7 @@
 #include "python/memory_bindings.h"
 
-#include "runtime/caching_allocator.h"
-#include "runtime/config.h"
+#include "base/config.h"
+#include "memory/caching_allocator.h"
 
 namespace py = pybind11;
 

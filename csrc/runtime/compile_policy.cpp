@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cmath>
 
-#include "runtime/pass_times.h"
+#include "base/pass_times.h"
 
 namespace torch_lazy {
 namespace {

@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "backend/registry.h"
+#include "base/config.h"
 #include "runtime/compile_policy.h"
 #include "runtime/compiled_trace.h"
-#include "runtime/config.h"
 
 namespace torch_lazy {
 namespace {

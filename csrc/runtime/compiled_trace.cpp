@@ -5,15 +5,15 @@
 #include <unordered_map>
 
 #include "backend/registry.h"
+#include "base/config.h"
+#include "base/debug.h"
+#include "base/metrics.h"
+#include "base/pass_times.h"
+#include "base/warn.h"
 #include "ir/graph_hash.h"
 #include "ir/print.h"
 #include "runtime/compile_policy.h"
 #include "runtime/compile_queue.h"
-#include "runtime/config.h"
-#include "runtime/debug.h"
-#include "runtime/metrics.h"
-#include "runtime/pass_times.h"
-#include "runtime/warn.h"
 
 namespace torch_lazy {
 namespace {

@@ -6,8 +6,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/pass_times.h"
 #include "graph/recompute.h"
-#include "runtime/pass_times.h"
 
 namespace torch_lazy {
 namespace {

@@ -10,9 +10,9 @@
 #include <c10/util/hash.h>
 #include <torch/library.h>
 
-#include "runtime/lasting_library.h"
-#include "runtime/metrics.h"
-#include "runtime/one_a_process.h"
+#include "base/lasting_library.h"
+#include "base/metrics.h"
+#include "base/one_a_process.h"
 
 namespace at::native {
 // result = beta * result + alpha * mat1 @ mat2. Exported by libtorch_cpu and declared in

@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/pass_times.h"
 #include "runtime/arena.h"
 #include "runtime/lower_items.h"
-#include "runtime/pass_times.h"
 #include "runtime/plan_lives.h"
 #include "runtime/steps_from_graph.h"
 

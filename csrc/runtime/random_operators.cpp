@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "runtime/lasting_library.h"
+#include "base/lasting_library.h"
 #include "runtime/philox.h"
 
 namespace torch_lazy {

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/config.h"
+#include "base/warn.h"
 #include "ir/argument_constant.h"
 #include "ir/effects_check.h"
-#include "runtime/config.h"
 #include "runtime/thread_state.h"
-#include "runtime/warn.h"
 
 namespace torch_lazy {
 namespace {

@@ -5,7 +5,7 @@
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include "runtime/allocate_for_lazy.h"
+#include "memory/allocate_for_lazy.h"
 
 namespace torch_lazy {
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/config.h"
-#include "runtime/debug.h"
+#include "base/config.h"
+#include "base/debug.h"
 #include "trace/operator_info.h"
 
 namespace torch_lazy {

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "runtime/config.h"
-#include "runtime/debug.h"
-#include "runtime/metrics.h"
+#include "base/config.h"
+#include "base/debug.h"
+#include "base/metrics.h"
 #include "trace/debug.h"
 #include "trace/operation_location.h"
 

@@ -25,7 +25,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "runtime/metrics.h"
+#include "base/metrics.h"
 #include "runtime/step.h"
 #include "trace/familiarity.h"
 #include "trace/known_traces.h"

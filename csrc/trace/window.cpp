@@ -3,8 +3,8 @@
 #include <chrono>
 #include <cstring>
 
-#include "runtime/config.h"
-#include "runtime/metrics.h"
+#include "base/config.h"
+#include "base/metrics.h"
 #include "runtime/verify.h"
 #include "trace/recorder.h"
 

@@ -1,6 +1,6 @@
 // What the allocator of lazy tensors hands out, what it keeps, and what it gives back.
 
-#include "runtime/caching_allocator.h"
+#include "memory/caching_allocator.h"
 
 #include <ATen/ops/empty.h>
 #include <c10/core/CPUAllocator.h>
@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/allocate_for_lazy.h"
-#include "runtime/memory_pool.h"
+#include "memory/allocate_for_lazy.h"
+#include "memory/memory_pool.h"
 
 namespace torch_lazy {
 namespace {

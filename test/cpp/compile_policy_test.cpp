@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/pass_times.h"
+#include "base/pass_times.h"
 
 namespace torch_lazy {
 namespace {

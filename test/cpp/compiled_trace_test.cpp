@@ -8,7 +8,7 @@
 #include "backend/host_backend.h"
 #include "backend/interpreter/interpreter.h"
 #include "backend/registry.h"
-#include "runtime/config.h"
+#include "base/config.h"
 #include "tape_builder.h"
 
 namespace torch_lazy {

@@ -1,6 +1,6 @@
 // What is kept on disk between processes, and that nothing of it is ever the caller's trouble.
 
-#include "runtime/disk_cache.h"
+#include "base/disk_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/metrics.h"
-#include "runtime/warn.h"
+#include "base/metrics.h"
+#include "base/warn.h"
 #include "temporary_directory.h"
 
 namespace torch_lazy {

@@ -1,4 +1,4 @@
-#include "runtime/idle_bytes.h"
+#include "memory/idle_bytes.h"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@
 
 #include "backend/cpu/compiler_library.h"
 #include "backend/cpu/kernel_cache.h"
-#include "runtime/disk_cache.h"
+#include "base/disk_cache.h"
 #include "temporary_directory.h"
 
 namespace torch_lazy {

@@ -13,7 +13,7 @@
 
 #include <functional>
 
-#include "runtime/metrics.h"
+#include "base/metrics.h"
 
 namespace torch_lazy {
 namespace {

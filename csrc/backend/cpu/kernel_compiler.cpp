@@ -14,9 +14,9 @@
 #include "backend/cpu/compiler_library.h"
 #include "backend/cpu/kernel_cache.h"
 #include "backend/cpu/perf_map.h"
-#include "runtime/disk_cache.h"
-#include "runtime/one_a_process.h"
-#include "runtime/pass_times.h"
+#include "base/disk_cache.h"
+#include "base/one_a_process.h"
+#include "base/pass_times.h"
 
 namespace torch_lazy {
 namespace {

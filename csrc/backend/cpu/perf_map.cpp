@@ -7,8 +7,8 @@
 #include <atomic>
 #include <fstream>
 
-#include "runtime/config.h"
-#include "runtime/warn.h"
+#include "base/config.h"
+#include "base/warn.h"
 
 namespace torch_lazy {
 

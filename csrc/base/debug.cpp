@@ -1,4 +1,4 @@
-#include "runtime/debug.h"
+#include "base/debug.h"
 
 #include <cstdio>
 

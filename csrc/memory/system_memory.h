@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <mutex>
 
-#include "runtime/free_ranges.h"
-#include "runtime/page_map.h"
+#include "memory/free_ranges.h"
+#include "memory/page_map.h"
 
 namespace torch_lazy {
 

@@ -1,4 +1,4 @@
-#include "runtime/pass_times.h"
+#include "base/pass_times.h"
 
 #include <atomic>
 #include <ctime>

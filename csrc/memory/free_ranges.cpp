@@ -1,4 +1,4 @@
-#include "runtime/free_ranges.h"
+#include "memory/free_ranges.h"
 
 #include <cstdint>
 #include <iterator>

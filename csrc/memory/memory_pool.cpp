@@ -1,4 +1,4 @@
-#include "runtime/memory_pool.h"
+#include "memory/memory_pool.h"
 
 #include <pthread.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-#include "runtime/disk_cache.h"
+#include "base/disk_cache.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>
@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/warn.h"
+#include "base/warn.h"
 
 namespace torch_lazy {
 namespace {

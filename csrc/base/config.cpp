@@ -1,4 +1,4 @@
-#include "runtime/config.h"
+#include "base/config.h"
 
 #include <c10/util/Exception.h>
 
@@ -9,7 +9,7 @@
 #include <mutex>
 #include <system_error>
 
-#include "runtime/disk_cache.h"
+#include "base/disk_cache.h"
 
 namespace torch_lazy {
 namespace {

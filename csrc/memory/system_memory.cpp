@@ -1,4 +1,4 @@
-#include "runtime/system_memory.h"
+#include "memory/system_memory.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "runtime/memory_pool.h"
+#include "memory/memory_pool.h"
 
 namespace torch_lazy {
 

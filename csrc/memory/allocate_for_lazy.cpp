@@ -1,12 +1,12 @@
-#include "runtime/allocate_for_lazy.h"
+#include "memory/allocate_for_lazy.h"
 
 #include <c10/core/CPUAllocator.h>
 
 #include <mutex>
 
-#include "runtime/caching_allocator.h"
-#include "runtime/config.h"
-#include "runtime/memory_pool.h"
+#include "base/config.h"
+#include "memory/caching_allocator.h"
+#include "memory/memory_pool.h"
 
 namespace torch_lazy {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/metrics.h"
+#include "base/metrics.h"
 
 namespace torch_lazy {
 namespace {

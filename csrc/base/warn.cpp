@@ -1,4 +1,4 @@
-#include "runtime/warn.h"
+#include "base/warn.h"
 
 #include <c10/util/Exception.h>
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/metrics.h"
+#include "base/metrics.h"
 
 namespace torch_lazy {
 

@@ -1,4 +1,4 @@
-#include "runtime/object_cache.h"
+#include "memory/object_cache.h"
 
 #include <pthread.h>
 

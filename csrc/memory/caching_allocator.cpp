@@ -1,12 +1,12 @@
-#include "runtime/caching_allocator.h"
+#include "memory/caching_allocator.h"
 
 #include <c10/core/CPUAllocator.h>
 
 #include <atomic>
 
-#include "runtime/config.h"
-#include "runtime/memory_pool.h"
-#include "runtime/object_cache.h"
+#include "base/config.h"
+#include "memory/memory_pool.h"
+#include "memory/object_cache.h"
 
 namespace torch_lazy {
 namespace {

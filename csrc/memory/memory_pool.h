@@ -16,11 +16,11 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/free_ranges.h"
-#include "runtime/idle_bytes.h"
-#include "runtime/page_map.h"
-#include "runtime/size_classes.h"
-#include "runtime/system_memory.h"
+#include "memory/free_ranges.h"
+#include "memory/idle_bytes.h"
+#include "memory/page_map.h"
+#include "memory/size_classes.h"
+#include "memory/system_memory.h"
 
 namespace torch_lazy {
 
