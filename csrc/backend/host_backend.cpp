@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "memory/caching_allocator.h"
-#include "runtime/thread_state.h"
+#include "ops/thread_state.h"
 
 namespace torch_lazy {
 namespace {

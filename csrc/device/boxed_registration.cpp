@@ -10,8 +10,8 @@
 #include "device/autocast.h"
 #include "device/boxed.h"
 #include "device/register.h"
+#include "ops/random_operators.h"
 #include "runtime/onednn_products.h"
-#include "runtime/random_operators.h"
 
 namespace torch_lazy {
 namespace {

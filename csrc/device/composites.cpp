@@ -17,7 +17,7 @@
 #include "base/lasting_library.h"
 #include "device/call.h"
 #include "device/register.h"
-#include "runtime/thread_state.h"
+#include "ops/thread_state.h"
 
 namespace torch_lazy {
 namespace {

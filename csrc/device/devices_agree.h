@@ -3,7 +3,7 @@
 
 #include <ATen/core/ivalue.h>
 
-#include "trace/operator_info.h"
+#include "ops/operator_info.h"
 
 namespace torch_lazy {
 

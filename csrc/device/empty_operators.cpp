@@ -6,7 +6,7 @@
 
 #include "device/call.h"
 #include "device/register.h"
-#include "runtime/thread_state.h"
+#include "ops/thread_state.h"
 
 namespace torch_lazy {
 namespace {

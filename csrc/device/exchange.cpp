@@ -3,7 +3,7 @@
 #include <ATen/ops/alias.h>
 
 #include "device/lazy_tensor.h"
-#include "runtime/thread_state.h"
+#include "ops/thread_state.h"
 
 namespace torch_lazy {
 

@@ -5,7 +5,7 @@
 #include "base/config.h"
 #include "base/metrics.h"
 #include "base/warn.h"
-#include "trace/source_location.h"
+#include "tape/source_location.h"
 
 namespace torch_lazy {
 

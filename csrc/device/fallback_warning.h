@@ -1,7 +1,7 @@
 // Says once, by name and line, that an operator costs speed.
 #pragma once
 
-#include "trace/operator_info.h"
+#include "ops/operator_info.h"
 
 namespace torch_lazy {
 

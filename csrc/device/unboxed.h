@@ -8,7 +8,7 @@
 
 #include "device/call.h"
 #include "device/devices_agree.h"
-#include "runtime/thread_state.h"
+#include "ops/thread_state.h"
 
 namespace torch_lazy {
 

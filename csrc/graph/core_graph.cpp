@@ -9,9 +9,9 @@
 #include "codegen/expression_builder.h"
 #include "graph/core_operators.h"
 #include "graph/graph_builder.h"
-#include "ir/effects.h"
 #include "ir/node_operator.h"
 #include "ir/print.h"
+#include "ops/effects.h"
 
 namespace torch_lazy {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "graph/argument_stack.h"
 #include "graph/graph_builder.h"
-#include "ir/effects.h"
+#include "ops/effects.h"
 
 namespace torch_lazy {
 namespace {

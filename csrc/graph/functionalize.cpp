@@ -13,8 +13,8 @@
 #include "graph/operator_form.h"
 #include "graph/storage_analysis.h"
 #include "graph/storage_contents.h"
-#include "ir/effects.h"
 #include "ir/node_operator.h"
+#include "ops/effects.h"
 
 namespace torch_lazy {
 namespace {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "ir/effects.h"
 #include "ir/node_operator.h"
 #include "ir/print.h"
+#include "ops/effects.h"
 
 namespace torch_lazy {
 namespace {

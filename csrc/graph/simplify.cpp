@@ -10,8 +10,8 @@
 #include "graph/constant_uses.h"
 #include "graph/graph_builder.h"
 #include "graph/simplify_algebra.h"
-#include "ir/effects.h"
 #include "ir/node_operator.h"
+#include "ops/effects.h"
 
 namespace torch_lazy {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "graph/argument_stack.h"
-#include "ir/effects.h"
 #include "ir/print.h"
+#include "ops/effects.h"
 
 namespace torch_lazy {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "graph/graph_builder.h"
 #include "graph/layout.h"
-#include "ir/effects.h"
 #include "ir/node_operator.h"
 #include "ir/print.h"
 #include "ir/verify_graph.h"
+#include "ops/effects.h"
 
 namespace torch_lazy {
 namespace {

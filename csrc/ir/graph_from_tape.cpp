@@ -12,7 +12,7 @@
 
 #include "ir/argument_constant.h"
 #include "ir/node_operator.h"
-#include "trace/operator_info.h"
+#include "ops/operator_info.h"
 
 namespace torch_lazy {
 namespace {

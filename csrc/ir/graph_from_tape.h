@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "trace/promotion.h"
-#include "trace/tape.h"
+#include "tape/promotion.h"
+#include "tape/tape.h"
 
 namespace torch::jit {
 struct Graph;

@@ -22,8 +22,8 @@
 #include "python/memory_bindings.h"
 #include "runtime/compile_queue.h"
 #include "runtime/compiled_trace.h"
+#include "tape/source_location.h"
 #include "trace/recorder.h"
-#include "trace/source_location.h"
 
 namespace py = pybind11;
 

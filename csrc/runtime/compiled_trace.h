@@ -10,8 +10,8 @@
 
 #include "backend/backend.h"
 #include "ir/graph_from_tape.h"
-#include "trace/promotion.h"
-#include "trace/tape.h"
+#include "tape/promotion.h"
+#include "tape/tape.h"
 
 namespace torch_lazy {
 

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/operator_info.h"
 #include "runtime/plan.h"
-#include "trace/operator_info.h"
 
 namespace torch_lazy {
 namespace {

@@ -10,8 +10,8 @@
 #include "base/config.h"
 #include "base/warn.h"
 #include "ir/argument_constant.h"
-#include "ir/effects_check.h"
-#include "runtime/thread_state.h"
+#include "ops/effects_check.h"
+#include "ops/thread_state.h"
 
 namespace torch_lazy {
 namespace {
@@ -41,7 +41,7 @@ at::Tensor pass_with_flags(const at::Tensor& tensor, uint8_t flags) {
   return alias;
 }
 
-// TORCH_LAZY_CHECK_EFFECTS=1: an operator did what ir/effects says it does not.
+// TORCH_LAZY_CHECK_EFFECTS=1: an operator did what ops/effects says it does not.
 void report_effects(const std::string& contradiction) {
   if (!contradiction.empty()) warn(contradiction);
 }

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "trace/operator_info.h"
-#include "trace/tape.h"
+#include "ops/operator_info.h"
+#include "tape/tape.h"
 
 namespace torch_lazy {
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "ops/thread_state.h"
 #include "runtime/step.h"
-#include "runtime/thread_state.h"
 
 namespace torch_lazy {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/config.h"
 #include "base/debug.h"
-#include "trace/operator_info.h"
+#include "ops/operator_info.h"
 
 namespace torch_lazy {
 void debug_window(std::string_view cause, const char* state, const Tape& tape) {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "trace/tape.h"
+#include "tape/tape.h"
 
 namespace torch_lazy {
 

@@ -4,7 +4,7 @@
 // have exits to other segments (a branch that was learnt) and ends (a window was cut there). Owned
 // by one recorder and only touched by the thread that holds the recording lock.
 //
-// A segment's operations may have promoted numbers (trace/promotion.h): then a recording can match
+// A segment's operations may have promoted numbers (tape/promotion.h): then a recording can match
 // more than one path, and the one it follows may turn out to be the wrong one. It is looked for
 // again from the root.
 #pragma once
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "runtime/compiled_trace.h"
-#include "trace/tape.h"
+#include "tape/tape.h"
 
 namespace torch_lazy {
 

@@ -8,8 +8,8 @@
 #include "base/config.h"
 #include "base/debug.h"
 #include "base/metrics.h"
+#include "tape/operation_location.h"
 #include "trace/debug.h"
-#include "trace/operation_location.h"
 
 namespace torch_lazy {
 

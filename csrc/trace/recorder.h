@@ -26,16 +26,16 @@
 #include <vector>
 
 #include "base/metrics.h"
+#include "ops/operator_info.h"
 #include "runtime/step.h"
+#include "tape/tape.h"
 #include "trace/familiarity.h"
 #include "trace/known_traces.h"
-#include "trace/operator_info.h"
 #include "trace/period.h"
 #include "trace/recording_lock.h"
 #include "trace/sightings.h"
 #include "trace/state_word.h"
 #include "trace/storage_state.h"
-#include "trace/tape.h"
 
 namespace torch_lazy {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "trace/promotion.h"
-#include "trace/tape.h"
+#include "tape/promotion.h"
+#include "tape/tape.h"
 
 namespace torch_lazy {
 

@@ -1,6 +1,6 @@
 // What the judge of effects says about operators, and that it agrees with what they do.
 
-#include "ir/effects.h"
+#include "ops/effects.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "ir/effects_check.h"
+#include "ops/effects_check.h"
 
 namespace torch_lazy {
 namespace {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "ir/argument_constant.h"
-#include "ir/effects.h"
 #include "ir/node_operator.h"
+#include "ops/effects.h"
 
 namespace torch_lazy::testing {
 

@@ -12,8 +12,8 @@
 #include "ir/print.h"
 #include "ir/verify_graph.h"
 #include "run_with_torchscript.h"
+#include "tape/source_location.h"
 #include "tape_builder.h"
-#include "trace/source_location.h"
 
 namespace torch_lazy {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "codegen/loop_ir.h"
-#include "runtime/philox.h"
+#include "ops/philox.h"
 
 namespace torch_lazy::codegen {
 

@@ -1,6 +1,6 @@
 // Which numbers of a tape may become arguments, which do, and what a trace with them matches.
 
-#include "trace/promotion.h"
+#include "tape/promotion.h"
 
 #include <gtest/gtest.h>
 

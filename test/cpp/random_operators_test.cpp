@@ -1,10 +1,10 @@
-#include "runtime/random_operators.h"
+#include "ops/random_operators.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
 
-#include "runtime/philox.h"
+#include "ops/philox.h"
 
 namespace torch_lazy {
 namespace {

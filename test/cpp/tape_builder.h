@@ -17,8 +17,8 @@
 #include <variant>
 #include <vector>
 
-#include "trace/operator_info.h"
-#include "trace/tape.h"
+#include "ops/operator_info.h"
+#include "tape/tape.h"
 
 namespace torch_lazy::testing {
 

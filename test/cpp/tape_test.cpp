@@ -1,6 +1,6 @@
 // The tape gives back what was written on it, and equal recordings are equal tapes.
 
-#include "trace/tape.h"
+#include "tape/tape.h"
 
 #include <gtest/gtest.h>
 

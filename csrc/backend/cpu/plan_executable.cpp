@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "runtime/thread_state.h"
+#include "ops/thread_state.h"
 
 namespace torch_lazy {
 namespace {

@@ -7,8 +7,8 @@
 #include "backend/registry.h"
 #include "ir/node_operator.h"
 #include "ir/print.h"
+#include "ops/thread_state.h"
 #include "runtime/steps_from_graph.h"
-#include "runtime/thread_state.h"
 
 namespace torch_lazy {
 namespace {

@@ -1,7 +1,7 @@
 // The source location of an operation: in backward that of the forward operation it belongs to.
 #pragma once
 
-#include "trace/source_location.h"
+#include "tape/source_location.h"
 
 namespace torch_lazy {
 

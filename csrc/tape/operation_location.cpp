@@ -1,4 +1,4 @@
-#include "trace/operation_location.h"
+#include "tape/operation_location.h"
 
 #include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>

@@ -1,6 +1,6 @@
 // Compares storages before and after an operator with its declared effects.
 
-#include "ir/effects_check.h"
+#include "ops/effects_check.h"
 
 #include <c10/util/StringUtil.h>
 
@@ -8,7 +8,7 @@
 #include <functional>
 #include <unordered_set>
 
-#include "ir/effects.h"
+#include "ops/effects.h"
 
 namespace torch_lazy {
 namespace {

@@ -1,4 +1,4 @@
-#include "trace/operator_info.h"
+#include "ops/operator_info.h"
 
 #include <xxhash.h>
 
@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "trace/promotable.h"
+#include "ops/promotable.h"
 
 namespace torch_lazy {
 namespace {

@@ -1,4 +1,4 @@
-#include "trace/tape.h"
+#include "tape/tape.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "trace/operator_info.h"
+#include "ops/operator_info.h"
 
 namespace torch_lazy {
 namespace {

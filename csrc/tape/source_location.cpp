@@ -27,7 +27,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "trace/source_location.h"
+#include "tape/source_location.h"
 
 namespace torch_lazy {
 namespace {

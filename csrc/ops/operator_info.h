@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/effects.h"
+#include "ops/effects.h"
 
 namespace torch_lazy {
 
@@ -30,7 +30,7 @@ struct alignas(64) OperatorInfo {
   bool may_rebind;
   // Makes memory and fills it with one value (zeros, full_like).
   bool fills;
-  // Schema arguments, one bit each, whose numbers may be promoted; see trace/promotable.h.
+  // Schema arguments, one bit each, whose numbers may be promoted; see ops/promotable.h.
   uint32_t promotable_arguments;
   // Accepts tensors on the CPU beside lazy ones, whatever their size.
   bool takes_cpu_tensors;

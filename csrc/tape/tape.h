@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/source_location.h"
+#include "tape/source_location.h"
 
 namespace torch_lazy {
 

@@ -1,4 +1,4 @@
-#include "trace/promotion.h"
+#include "tape/promotion.h"
 
 #include <c10/util/SmallVector.h>
 
@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "trace/operator_info.h"
+#include "ops/operator_info.h"
 
 namespace torch_lazy {
 namespace {

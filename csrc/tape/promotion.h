@@ -4,14 +4,14 @@
 // numbers of a structure are remembered; those that changed are promoted: the trace matches any
 // number there, and its graph takes the number as an input. What never changed stays a constant.
 //
-// Only numbers that operators compute with in float32 or float64 are promotable (trace/promotable),
+// Only numbers that operators compute with in float32 or float64 are promotable (ops/promotable),
 // and no NaN is: kernels may branch on it.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "trace/tape.h"
+#include "tape/tape.h"
 
 namespace torch_lazy {
 

@@ -1,4 +1,4 @@
-#include "runtime/random_operators.h"
+#include "ops/random_operators.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "base/lasting_library.h"
-#include "runtime/philox.h"
+#include "ops/philox.h"
 
 namespace torch_lazy {
 namespace {

@@ -1,6 +1,6 @@
 // Schema and tags first, then the hand-written table; the result is kept for each operator.
 
-#include "ir/effects.h"
+#include "ops/effects.h"
 
 #include <ATen/core/enum_tag.h>
 
@@ -13,7 +13,7 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "ir/effects_table.h"
+#include "ops/effects_table.h"
 
 namespace torch_lazy {
 namespace {

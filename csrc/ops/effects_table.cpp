@@ -1,7 +1,7 @@
 // The hand-written half of the effects. Whoever adds an entry says why; EffectsCheck finds the
 // missing.
 
-#include "ir/effects_table.h"
+#include "ops/effects_table.h"
 
 namespace torch_lazy::effects_table {
 namespace {

@@ -1,4 +1,4 @@
-// Debug aid: runs along with an operator and tells where it did what ir/effects says it does not.
+// Debug aid: runs along with an operator and tells where it did what ops/effects says it does not.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-#include "trace/promotable.h"
+#include "ops/promotable.h"
 
 #include <algorithm>
 #include <string>

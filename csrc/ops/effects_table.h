@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "ir/effects.h"
+#include "ops/effects.h"
 
 namespace torch_lazy::effects_table {
 
