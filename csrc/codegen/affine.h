@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "graph/core_graph.h"
+#include "passes/core_graph.h"
 
 namespace torch_lazy::codegen {
 

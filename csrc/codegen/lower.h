@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "codegen/loop_ir.h"
-#include "graph/fusion_group.h"
+#include "passes/fusion_group.h"
 
 namespace torch_lazy::codegen {
 

@@ -6,12 +6,12 @@
 // except the few below.
 #include <unordered_set>
 
+#include "backend/cpu/onednn_products.h"
 #include "base/lasting_library.h"
 #include "device/autocast.h"
 #include "device/boxed.h"
 #include "device/register.h"
 #include "ops/random_operators.h"
-#include "runtime/onednn_products.h"
 
 namespace torch_lazy {
 namespace {

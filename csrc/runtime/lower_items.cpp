@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/pass_times.h"
-#include "graph/recompute.h"
+#include "passes/recompute.h"
 
 namespace torch_lazy {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "codegen/lower.h"
-#include "graph/fuse.h"
+#include "passes/fuse.h"
 #include "runtime/placement.h"
 #include "runtime/plan.h"
 

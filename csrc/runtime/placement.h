@@ -7,7 +7,7 @@
 
 #include "backend/backend.h"
 #include "codegen/lower.h"
-#include "graph/fuse.h"
+#include "passes/fuse.h"
 
 namespace torch_lazy {
 

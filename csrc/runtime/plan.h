@@ -14,7 +14,7 @@
 
 #include "backend/backend.h"
 #include "codegen/lower.h"
-#include "graph/core_graph.h"
+#include "passes/core_graph.h"
 #include "runtime/step.h"
 
 namespace torch_lazy {
@@ -93,7 +93,7 @@ struct Plan {
 struct PlanOptions {
   int lanes = 16;
   int threads = 1;
-  int64_t recompute_bytes = INT64_MAX;  // see graph/recompute.h; nothing unless asked
+  int64_t recompute_bytes = INT64_MAX;  // see passes/recompute.h; nothing unless asked
 };
 
 // `inputs` describes the graph's inputs.

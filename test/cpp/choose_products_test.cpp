@@ -1,6 +1,6 @@
 // Which matrix products become oneDNN's.
 
-#include "graph/choose_products.h"
+#include "backend/cpu/choose_products.h"
 
 #include <gtest/gtest.h>
 

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "decompose_samples.h"
-#include "graph/decompose.h"
-#include "graph/decompose_rules.h"
 #include "graph_evaluator.h"
 #include "ir/print.h"
 #include "ir/verify_graph.h"
+#include "passes/decompose.h"
+#include "passes/decompose_rules.h"
 
 namespace torch_lazy {
 namespace {

@@ -1,6 +1,6 @@
 // What decompositions look like. That they compute what ATen does is in decompose_numeric_test.cpp.
 
-#include "graph/decompose.h"
+#include "passes/decompose.h"
 
 #include <gtest/gtest.h>
 

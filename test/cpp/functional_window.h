@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "graph/functionalize.h"
-#include "graph/verify_functional.h"
 #include "graph_evaluator.h"
 #include "ir/graph_from_tape.h"
 #include "ir/print.h"
 #include "ir/verify_graph.h"
+#include "passes/functionalize.h"
+#include "passes/verify_functional.h"
 #include "tape_builder.h"
 
 namespace torch_lazy::testing {

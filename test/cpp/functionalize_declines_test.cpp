@@ -1,8 +1,8 @@
 // What has no functional form is refused by a message that says why, and where it was recorded.
 
 #include "functional_window.h"
-#include "graph/graph_builder.h"
 #include "ir/node_operator.h"
+#include "passes/graph_builder.h"
 
 namespace torch_lazy {
 namespace {

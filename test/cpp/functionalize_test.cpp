@@ -1,8 +1,8 @@
 // What recorded windows look like without writes and view operators, rule by rule.
 
 #include "functional_window.h"
-#include "graph/graph_builder.h"
 #include "ir/node_operator.h"
+#include "passes/graph_builder.h"
 
 namespace torch_lazy {
 namespace {

@@ -1,8 +1,8 @@
 // What becomes of writes: to values, to inputs, through views and out arguments.
 
 #include "functional_window.h"
-#include "graph/graph_builder.h"
 #include "ir/node_operator.h"
+#include "passes/graph_builder.h"
 
 namespace torch_lazy {
 namespace {

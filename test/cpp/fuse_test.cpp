@@ -1,6 +1,6 @@
 // Graphs of core operators and the groups that they become.
 
-#include "graph/fuse.h"
+#include "passes/fuse.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // How sets of elements in a storage relate.
 
-#include "graph/layout.h"
+#include "passes/layout.h"
 
 #include <gtest/gtest.h>
 

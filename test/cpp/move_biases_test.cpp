@@ -1,6 +1,6 @@
 // Which matrix products lose their bias to the kernels that read them.
 
-#include "graph/move_biases.h"
+#include "passes/move_biases.h"
 
 #include <gtest/gtest.h>
 

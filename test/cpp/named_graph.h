@@ -4,8 +4,8 @@
 #include <regex>
 #include <string>
 
-#include "graph/core_graph.h"
 #include "graph_evaluator.h"
+#include "passes/core_graph.h"
 
 namespace torch_lazy::testing {
 

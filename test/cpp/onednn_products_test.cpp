@@ -1,6 +1,6 @@
 // Products by oneDNN against ATen's, and which calls are oneDNN's.
 
-#include "runtime/onednn_products.h"
+#include "backend/cpu/onednn_products.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/dispatch/Dispatcher.h>

@@ -1,6 +1,6 @@
 // What kernels make again instead of reading it from memory, as groups before and after.
 
-#include "graph/recompute.h"
+#include "passes/recompute.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What the simplify pass removes, and what it leaves.
 
-#include "graph/simplify.h"
+#include "passes/simplify.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // What the check of the form between passes finds.
 
-#include "graph/verify_functional.h"
+#include "passes/verify_functional.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "graph/graph_builder.h"
 #include "graph_evaluator.h"
+#include "passes/graph_builder.h"
 
 namespace torch_lazy {
 namespace {

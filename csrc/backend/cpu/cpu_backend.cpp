@@ -11,6 +11,7 @@
 
 #include "backend/cpu/compiler_library.h"
 #include "backend/cpu/kernel_compiler.h"
+#include "backend/cpu/onednn_products.h"
 #include "backend/cpu/plan_executable.h"
 #include "backend/host_backend.h"
 #include "backend/registry.h"
@@ -21,8 +22,7 @@
 #include "codegen/cache_hints.h"
 #include "codegen/prelude.h"
 #include "codegen/printer.h"
-#include "graph/pipeline.h"
-#include "runtime/onednn_products.h"
+#include "passes/pipeline.h"
 #include "runtime/plan.h"
 
 namespace torch_lazy {

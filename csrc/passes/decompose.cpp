@@ -1,0 +1,41 @@
+#include "passes/decompose.h"
+
+#include <vector>
+
+#include "ir/node_operator.h"
+#include "passes/decompose_rules.h"
+
+namespace torch_lazy {
+
+using torch::jit::Graph;
+using torch::jit::Node;
+
+std::shared_ptr<Graph> decompose(std::shared_ptr<Graph> graph, c10::IntArrayRef input_offsets) {
+  GraphBuilder builder(*graph, input_offsets);
+  const std::vector<Node*> nodes(graph->nodes().begin(), graph->nodes().end());
+  std::vector<Node*> folded;
+  // One after the other, nodes go to the end of the graph or what they become does, in this order:
+  // to append is cheap however many there are.
+  for (Node* node : nodes) {
+    bool replaced = false;
+    if (node->kind() == c10::prim::Constant || node->kind() == c10::prim::ListConstruct ||
+        node->kind() == c10::prim::AutogradZero || node->kind() == c10::aten::ScalarImplicit)
+      folded.push_back(node);
+    else if (node->kind() == c10::prim::ListUnpack)
+      replaced = decompose_foreach(builder, node);
+    else
+      replaced = decompose_node(builder, node);
+    if (!replaced) node->moveBefore(graph->return_node());
+  }
+  builder.order_constants();
+  // Arguments that only the replaced nodes had; a list before its elements.
+  for (size_t i = folded.size(); i-- > 0;)
+    if (!folded[i]->hasUses()) folded[i]->destroy();
+  return graph;
+}
+
+bool has_decomposition(const std::string& operator_name) {
+  return find_rule(operator_name) != nullptr;
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,412 @@
+// Arithmetic, comparisons, logic and elementary functions.
+
+#include <c10/core/ScalarType.h>
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "passes/decompose_rules.h"
+
+namespace torch_lazy {
+namespace {
+
+using c10::ScalarType;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// ---- One argument ----
+
+// Integers are computed in the floating dtype of the result.
+constexpr const char* kFloatFunctions[] = {
+    "exp",  "exp2", "expm1", "log",    "log2",   "log10",   "log1p",   "sin",       "cos",   "tan",
+    "asin", "acos", "atan",  "sinh",   "cosh",   "tanh",    "asinh",   "acosh",     "atanh", "erf",
+    "erfc", "sqrt", "rsqrt", "erfinv", "lgamma", "digamma", "sigmoid", "reciprocal"};
+
+void add_unary_rules(RuleTable& table) {
+  for (const char* name : kFloatFunctions)
+    table[name] = [name](Decomposition& d) {
+      return d.finish(unary(name, d.operand(0, d.compute())));
+    };
+  for (const char* name : {"neg", "abs", "bitwise_not"})
+    table[name] = [name](Decomposition& d) {
+      return d.finish(unary(name, d.operand(0, d.compute())));
+    };
+  for (const char* name : {"floor", "ceil", "round", "trunc"})
+    table[name] = [name](Decomposition& d) {
+      const Term x = d.operand(0, d.compute());
+      return d.finish(c10::isFloatingType(x.dtype()) ? unary(name, x) : x);
+    };
+  for (const char* name : {"sign", "sgn"})
+    table[name] = [](Decomposition& d) {
+      const Term x = d.operand(0, d.compute());
+      return d.finish(x.dtype() == c10::kBool ? x : unary("sign", x));
+    };
+  table["frac"] = [](Decomposition& d) {
+    const Term x = d.operand(0, d.compute());
+    return d.finish(x - unary("trunc", x));
+  };
+  table["logical_not"] = [](Decomposition& d) {
+    return d.finish(logical_not(d.operand(0, c10::kBool)));
+  };
+  table["deg2rad"] = [](Decomposition& d) {
+    return d.finish(d.operand(0, d.compute()) * (std::numbers::pi / 180.0));
+  };
+  table["rad2deg"] = [](Decomposition& d) {
+    return d.finish(d.operand(0, d.compute()) * (180.0 / std::numbers::pi));
+  };
+  table["nan_to_num"] = [](Decomposition& d) {
+    Term x = d.operand(0, d.compute());
+    const ScalarType dtype = d.output().dtype;
+    if (!c10::isFloatingType(dtype)) return d.finish(x);
+    double greatest = std::numeric_limits<double>::max();
+    if (dtype == c10::kFloat) greatest = std::numeric_limits<float>::max();
+    if (dtype == c10::kHalf) greatest = std::numeric_limits<c10::Half>::max();
+    if (dtype == c10::kBFloat16) greatest = std::numeric_limits<c10::BFloat16>::max();
+    const double nan = d.given(1) ? d.real(1) : 0;
+    const double above = d.given(2) ? d.real(2) : greatest;
+    const double below = d.given(3) ? d.real(3) : -greatest;
+    Term result = where(compare("eq", x, kInfinity), x.number(above), x);
+    result = where(compare("eq", x, -kInfinity), x.number(below), result);
+    return d.finish(where(test("isnan", x), x.number(nan), result));
+  };
+}
+
+// Tests of floating numbers; integers are neither NaN nor infinite.
+void add_test_rules(RuleTable& table) {
+  for (const char* name : {"isnan", "isinf"})
+    table[name] = [name](Decomposition& d) {
+      const ScalarType dtype = d.tensor(0).dtype();
+      if (!c10::isFloatingType(dtype)) return d.finish(d.full(0, d.output()));
+      return d.finish(test(name, d.operand(0, compute_dtype(dtype))));
+    };
+  table["isposinf"] = [](Decomposition& d) {
+    const ScalarType dtype = d.tensor(0).dtype();
+    if (!c10::isFloatingType(dtype)) return d.finish(d.full(0, d.output()));
+    return d.finish(compare("eq", d.operand(0, compute_dtype(dtype)), kInfinity));
+  };
+  table["isneginf"] = [](Decomposition& d) {
+    const ScalarType dtype = d.tensor(0).dtype();
+    if (!c10::isFloatingType(dtype)) return d.finish(d.full(0, d.output()));
+    return d.finish(compare("eq", d.operand(0, compute_dtype(dtype)), -kInfinity));
+  };
+}
+
+// ---- Arithmetic ----
+
+// On bool, sums are disjunctions and products conjunctions.
+std::optional<Term> on_bool(const std::string& name, Term a, Term b) {
+  if (name == "add" || name == "maximum") return logical_or(a, b);
+  if (name == "mul" || name == "minimum") return logical_and(a, b);
+  return std::nullopt;
+}
+
+// a + alpha * b. Eager's kernels round such sums once in float and double; in half types they round
+// the product first.
+std::optional<Term> scaled_sum(Term a, Term b, const at::Scalar& alpha, bool negative,
+                               ScalarType result) {
+  const bool floating = c10::isFloatingType(a.dtype());
+  if (a.dtype() == c10::kBool)
+    return !negative && alpha.toDouble() == 1 ? on_bool("add", a, b) : std::nullopt;
+  if (alpha.isFloatingPoint() ? alpha.toDouble() == 1 : alpha.toLong() == 1)
+    return negative ? a - b : a + b;
+  if (!floating) return negative ? a - b * alpha : a + b * alpha;
+  const double factor = negative ? -alpha.toDouble() : alpha.toDouble();
+  if (a.dtype() == result) return multiply_add(a, b, b.number(factor));
+  const Term rounded{b.builder, b.builder->number(factor, result)};
+  return a + (b * rounded.to(b.dtype())).to(result).to(a.dtype());
+}
+
+void add_sum_rules(RuleTable& table) {
+  const auto add = [&](const std::string& name, bool negative, bool reversed) {
+    const Rule rule = [=](Decomposition& d) {
+      const ScalarType dtype = d.output().dtype;
+      Term a = d.operand(0, d.compute(), dtype), b = d.operand(1, d.compute(), dtype);
+      if (reversed) std::swap(a, b);
+      const auto result = scaled_sum(a, b, d.scalar(2), negative, dtype);
+      return result && d.finish(*result);
+    };
+    table[name + ".Tensor"] = rule;
+    table[name + ".Scalar"] = rule;
+  };
+  add("add", false, false);
+  add("sub", true, false);
+  add("rsub", true, true);
+}
+
+struct Arithmetic {
+  const char* name;
+  const char* overload;  // of the core operator
+  // A number beside a half type is first rounded to it.
+  bool rounds_number;
+  std::vector<const char*> overloads;
+};
+
+const Arithmetic kArithmetic[] = {
+    {"mul", "Tensor", false, {"Tensor", "Scalar"}},
+    {"div", "Tensor", false, {"Tensor", "Scalar"}},
+    {"remainder", "Tensor", true, {"Tensor", "Scalar", "Scalar_Tensor"}},
+    {"fmod", "Tensor", true, {"Tensor", "Scalar"}},
+    {"maximum", "", true, {""}},
+    {"minimum", "", true, {""}},
+    {"atan2", "", true, {""}},
+    {"hypot", "", true, {""}},
+    {"copysign", "Tensor", true, {"Tensor", "Scalar"}},
+};
+
+std::string with_overload(std::string name, const std::string& overload) {
+  if (!overload.empty()) name += "." + overload;
+  return name;
+}
+
+void add_arithmetic_rules(RuleTable& table) {
+  for (const Arithmetic& entry : kArithmetic)
+    for (const char* overload : entry.overloads)
+      table[with_overload(entry.name, overload)] = [&entry](Decomposition& d) {
+        const ScalarType dtype = d.compute();
+        const ScalarType first = entry.rounds_number ? d.output().dtype : dtype;
+        const Term a = d.operand(0, dtype, first), b = d.operand(1, dtype, first);
+        if (dtype != c10::kBool) return d.finish(binary(entry.name, entry.overload, a, b));
+        const auto result = on_bool(entry.name, a, b);
+        return result && d.finish(*result);
+      };
+}
+
+Term divide_with_mode(Term a, Term b, const std::string& mode) {
+  GraphBuilder& builder = *a.builder;
+  return {&builder, builder.pointwise("aten::div", "Tensor_mode", {a.value, b.value}, a.dtype(),
+                                      {builder.string(mode)})};
+}
+
+void add_division_rules(RuleTable& table) {
+  const auto divide = [](Decomposition& d, const std::string& mode) {
+    const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
+    if (a.dtype() == c10::kBool) return false;
+    return d.finish(mode.empty() ? a / b : divide_with_mode(a, b, mode));
+  };
+  for (const char* name : {"div.Tensor_mode", "div.Scalar_mode"})
+    table[name] = [=](Decomposition& d) { return divide(d, d.given(2) ? d.string(2) : ""); };
+  for (const char* name : {"floor_divide", "floor_divide.Scalar"})
+    table[name] = [=](Decomposition& d) { return divide(d, "floor"); };
+}
+
+// ---- Powers ----
+
+// The exponents that ATen's CPU kernels treat apart.
+std::optional<Term> special_power(Term x, const at::Scalar& exponent, ScalarType result) {
+  const double n = exponent.toDouble();
+  if (n == 0) return x.number(1);
+  if (n == 1) return x;
+  if (n == 2) return x * x;
+  if (n == 3) return x * x * x;
+  if (!c10::isFloatingType(x.dtype())) return std::nullopt;
+  if (n == -2) return 1 / (x * x);
+  if (result == c10::kHalf) return std::nullopt;
+  if (n == 0.5) return sqrt(x);
+  if (n == -0.5) return rsqrt(x);
+  if (n == -1) return reciprocal(x);
+  return std::nullopt;
+}
+
+void add_power_rules(RuleTable& table) {
+  table["pow.Tensor_Scalar"] = [](Decomposition& d) {
+    const Term x = d.operand(0, d.compute());
+    if (x.dtype() == c10::kBool) return false;
+    if (const auto special = special_power(x, d.scalar(1), d.output().dtype))
+      return d.finish(*special);
+    return d.finish(binary("pow", "Tensor_Tensor", x, d.operand(1, x.dtype())));
+  };
+  const auto general = [](Decomposition& d) {
+    if (d.compute() == c10::kBool) return false;
+    const ScalarType first = d.output().dtype;
+    return d.finish(binary("pow", "Tensor_Tensor", d.operand(0, d.compute(), first),
+                           d.operand(1, d.compute(), first)));
+  };
+  table["pow.Tensor_Tensor"] = general;
+  table["pow.Scalar"] = general;
+}
+
+// ---- Comparisons, logic, bits ----
+
+// The dtype that two operands meet in, as at::result_type says. nullopt where that depends on the
+// default dtype: a Python float beside integers.
+std::optional<ScalarType> common_dtype(Decomposition& d) {
+  ScalarType with_dims = ScalarType::Undefined, without = ScalarType::Undefined,
+             numbers = ScalarType::Undefined;
+  for (const size_t index : {0, 1}) {
+    Term term = d.tensor(index);
+    const auto number = constant_number(term.value);
+    const bool is_tensor = term.value->type()->kind() == c10::TypeKind::TensorType;
+    if (number && (!is_tensor || is_wrapped_number(term.value))) {
+      numbers = number->type();
+      continue;
+    }
+    const ScalarType dtype = term.dtype();
+    ScalarType& group = term.info().dims() > 0 ? with_dims : without;
+    group = group == ScalarType::Undefined ? dtype : c10::promoteTypes(group, dtype);
+  }
+  const auto combine = [](ScalarType higher, ScalarType lower) {
+    if (higher == ScalarType::Undefined) return lower;
+    if (lower == ScalarType::Undefined || c10::isFloatingType(higher)) return higher;
+    if (higher == c10::kBool || c10::isFloatingType(lower)) return c10::promoteTypes(higher, lower);
+    return higher;
+  };
+  const ScalarType tensors = combine(with_dims, without);
+  if (c10::isFloatingType(numbers) && !c10::isFloatingType(tensors)) return std::nullopt;
+  return combine(tensors, numbers);
+}
+
+void add_comparison_rules(RuleTable& table) {
+  for (const char* name : {"eq", "ne", "lt", "le", "gt", "ge"}) {
+    const Rule rule = [name](Decomposition& d) {
+      const auto common = common_dtype(d);
+      if (!common) return false;
+      const ScalarType dtype = compute_dtype(*common);
+      // Numbers, and tensors of wider dtypes, are rounded to the common one first.
+      const Term a = d.operand(0, *common).to(dtype), b = d.operand(1, *common).to(dtype);
+      return d.finish(compare(name, a, b));
+    };
+    table[with_overload(name, "Tensor")] = rule;
+    table[with_overload(name, "Scalar")] = rule;
+  }
+}
+
+void add_logic_rules(RuleTable& table) {
+  for (const char* name : {"logical_and", "logical_or", "logical_xor"})
+    table[name] = [name](Decomposition& d) {
+      return d.finish(binary(name, "", d.operand(0, c10::kBool), d.operand(1, c10::kBool)));
+    };
+  for (const char* name : {"bitwise_and", "bitwise_or", "bitwise_xor"})
+    for (const char* overload : {"Tensor", "Scalar", "Scalar_Tensor"})
+      table[with_overload(name, overload)] = [name](Decomposition& d) {
+        return d.finish(
+            binary(name, "Tensor", d.operand(0, d.compute()), d.operand(1, d.compute())));
+      };
+  const auto shift = [&](const char* name, const char* alias) {
+    const Rule rule = [name](Decomposition& d) {
+      if (!c10::isIntegralType(d.compute(), false)) return false;
+      return d.finish(binary(name, "Tensor", d.operand(0, d.compute()), d.operand(1, d.compute())));
+    };
+    for (const char* overload : {"Tensor", "Tensor_Scalar", "Scalar_Tensor"})
+      table[with_overload(name, overload)] = rule;
+    for (const char* overload : {"Tensor", "Scalar"}) table[with_overload(alias, overload)] = rule;
+  };
+  shift("bitwise_left_shift", "__lshift__");
+  shift("bitwise_right_shift", "__rshift__");
+}
+
+// ---- Selection and bounds ----
+
+void add_selection_rules(RuleTable& table) {
+  table["where.self"] = [](Decomposition& d) {
+    const Term condition = d.operand(0, c10::kBool);
+    const ScalarType dtype = d.output().dtype;
+    return d.finish(where(condition, d.operand(1, dtype), d.operand(2, dtype)));
+  };
+  for (const char* name : {"masked_fill.Scalar", "masked_fill.Tensor"})
+    table[name] = [](Decomposition& d) {
+      const ScalarType dtype = d.output().dtype;
+      return d.finish(where(d.operand(1, c10::kBool), d.operand(2, dtype), d.operand(0, dtype)));
+    };
+  const auto bound = [&](const std::string& name, const std::vector<const char*>& overloads,
+                         int lower, int upper) {
+    for (const char* overload : overloads)
+      table[with_overload(name, overload)] = [=](Decomposition& d) {
+        if (d.compute() == c10::kBool) return false;
+        Term x = d.operand(0, d.compute());
+        const ScalarType first = d.output().dtype;
+        if (lower > 0 && d.given(size_t(lower)))
+          x = maximum(x, d.operand(size_t(lower), x.dtype(), first));
+        if (upper > 0 && d.given(size_t(upper)))
+          x = minimum(x, d.operand(size_t(upper), x.dtype(), first));
+        return d.finish(x);
+      };
+  };
+  bound("clamp", {"", "Tensor"}, 1, 2);
+  bound("clamp_min", {"", "Tensor"}, 1, 0);
+  bound("clamp_max", {"", "Tensor"}, 0, 1);
+}
+
+// ---- Compound arithmetic ----
+
+void add_compound_rules(RuleTable& table) {
+  table["addcmul"] = [](Decomposition& d) {
+    if (d.compute() == c10::kBool) return false;
+    const Term x = d.operand(0, d.compute());
+    Term a = d.operand(1, d.compute());
+    const Term b = d.operand(2, d.compute());
+    if (!d.is(3, 1)) a = d.operand(3, a.dtype()) * a;
+    return d.finish(multiply_add(x, a, b));
+  };
+  table["addcdiv"] = [](Decomposition& d) {
+    if (!c10::isFloatingType(d.compute())) return false;
+    const Term x = d.operand(0, d.compute());
+    Term a = d.operand(1, d.compute());
+    const Term b = d.operand(2, d.compute());
+    if (!d.is(3, 1)) a = d.operand(3, a.dtype()) * a;
+    return d.finish(x + a / b);
+  };
+  // Interpolates from the nearer end.
+  table["lerp.Scalar"] = [](Decomposition& d) {
+    const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
+    const Term weight = d.operand(2, a.dtype());
+    const double number = constant_number(weight.value)->toDouble();
+    const bool near_a = std::abs(number) < 0.5;
+    const Term factor = near_a ? weight : a.number(number - 1);
+    return d.finish(multiply_add(near_a ? a : b, factor, b - a));
+  };
+  table["lerp.Tensor"] = [](Decomposition& d) {
+    const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
+    const Term weight = d.operand(2, d.compute());
+    const Term near_a = compare("lt", abs(weight), 0.5);
+    return d.finish(multiply_add(where(near_a, a, b), where(near_a, weight, weight - 1), b - a));
+  };
+  for (const char* overload : {"Tensor", "Scalar_Self", "Scalar_Other"})
+    table[with_overload("xlogy", overload)] = [](Decomposition& d) {
+      const ScalarType first = d.output().dtype;
+      const Term x = d.operand(0, d.compute(), first), y = d.operand(1, d.compute(), first);
+      const Term product = where(compare("eq", x, 0), x.number(0), x * log(y));
+      return d.finish(where(test("isnan", y), x.number(kNan), product));
+    };
+  table["fmax"] = [](Decomposition& d) {
+    const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
+    if (a.dtype() == c10::kBool) return d.finish(logical_or(a, b));
+    if (!c10::isFloatingType(a.dtype())) return d.finish(maximum(a, b));
+    return d.finish(where(test("isnan", a), b, where(test("isnan", b), a, maximum(a, b))));
+  };
+  table["fmin"] = [](Decomposition& d) {
+    const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
+    if (a.dtype() == c10::kBool) return d.finish(logical_and(a, b));
+    if (!c10::isFloatingType(a.dtype())) return d.finish(minimum(a, b));
+    return d.finish(where(test("isnan", a), b, where(test("isnan", b), a, minimum(a, b))));
+  };
+  // Equal infinities are kept apart, as their difference is NaN.
+  table["logaddexp"] = [](Decomposition& d) {
+    const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
+    const Term both = logical_and(test("isinf", a), compare("eq", a, b));
+    return d.finish(where(both, a, maximum(a, b) + log1p(exp(-abs(a - b)))));
+  };
+  table["heaviside"] = [](Decomposition& d) {
+    if (d.compute() == c10::kBool) return false;
+    const Term x = d.operand(0, d.compute()), values = d.operand(1, d.compute());
+    return d.finish(where(compare("eq", x, 0), values, compare("gt", x, 0).to(x.dtype())));
+  };
+}
+
+}  // namespace
+
+void add_pointwise_rules(RuleTable& table) {
+  add_unary_rules(table);
+  add_test_rules(table);
+  add_sum_rules(table);
+  add_arithmetic_rules(table);
+  add_division_rules(table);
+  add_power_rules(table);
+  add_comparison_rules(table);
+  add_logic_rules(table);
+  add_selection_rules(table);
+  add_compound_rules(table);
+}
+
+}  // namespace torch_lazy

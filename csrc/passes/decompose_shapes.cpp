@@ -1,0 +1,175 @@
+// Joining, padding, picking, and the gradients of views.
+
+#include <algorithm>
+
+#include "passes/decompose_rules.h"
+
+namespace torch_lazy {
+namespace {
+
+using torch::jit::Value;
+
+int64_t wrap(int64_t dim, int64_t rank) {
+  return dim < 0 ? dim + rank : dim;
+}
+
+// A copy of `base` with `source` in the view.
+Term scatter_view(Term base, Term source, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                  int64_t offset) {
+  GraphBuilder& builder = *base.builder;
+  return {&builder, builder.call("aten::as_strided_scatter", "",
+                                 {base.value, source.value, builder.integers(sizes),
+                                  builder.integers(strides), builder.integer(offset)},
+                                 base.info())};
+}
+
+// ---- Joining ----
+
+Term join(Decomposition& d, const std::vector<Value*>& values, int64_t dim) {
+  const TensorInfo type = d.output();
+  GraphBuilder& builder = d.builder();
+  std::vector<Value*> cast;
+  for (Value* value : values) cast.push_back(builder.to(value, type.dtype));
+  return {&builder, builder.cat(cast, dim, type)};
+}
+
+bool cat(Decomposition& d) {
+  const int64_t rank = d.output().dims();
+  std::vector<Value*> values;
+  for (Value* value : d.list(0)) {
+    // ATen leaves out empty tensors of one dimension, whatever the rank of the others.
+    if (!has_complete_type(value)) return false;
+    const TensorInfo info = info_of(value);
+    if (info.dims() == 1 && info.elements() == 0) continue;
+    values.push_back(value);
+  }
+  if (values.empty()) return d.finish(d.full(0, d.output()));
+  return d.finish(join(d, values, wrap(d.integer(1), rank)));
+}
+
+bool stack(Decomposition& d) {
+  const int64_t dim = wrap(d.integer(1), d.output().dims());
+  std::vector<Value*> values;
+  for (Value* value : d.list(0)) values.push_back(d.builder().unsqueeze(value, {dim}));
+  return d.finish(join(d, values, dim));
+}
+
+// ---- Padding ----
+
+// `pad`: how much before and after, from the last dimension on; negative: cut off.
+bool constant_pad(Decomposition& d) {
+  const TensorInfo type = d.output();
+  const std::vector<int64_t> pad = d.integers(1);
+  const TensorInfo input = d.tensor(0).info();
+  std::vector<int64_t> sizes = input.sizes;
+  int64_t from = 0, to = 0;
+  for (size_t i = 0; 2 * i < pad.size(); ++i) {
+    const size_t dim = sizes.size() - 1 - i;
+    const int64_t before = pad[2 * i], after = pad[2 * i + 1];
+    from += std::max<int64_t>(-before, 0) * input.strides[dim];
+    to += std::max<int64_t>(before, 0) * type.strides[dim];
+    sizes[dim] += std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
+    if (sizes[dim] < 0) return false;
+  }
+  const Term filled = d.full(d.scalar(2), type);
+  const Term source =
+      sizes == input.sizes ? d.tensor(0) : view(d.tensor(0), sizes, input.strides, from);
+  return d.finish(scatter_view(filled, source, sizes, type.strides, to));
+}
+
+// ---- Gradients of views ----
+
+void add_view_backward_rules(RuleTable& table) {
+  const auto scatter = [](Decomposition& d, c10::IntArrayRef strides, int64_t offset) {
+    const Term grad = d.tensor(0);
+    const Term zeros = d.full(0, d.output());
+    return d.finish(scatter_view(zeros, grad, grad.info().sizes, strides, offset));
+  };
+  table["slice_backward"] = [=](Decomposition& d) {
+    const TensorInfo type = d.output();
+    const size_t dim = size_t(wrap(d.integer(2), type.dims()));
+    const int64_t size = type.sizes[dim];
+    int64_t start = d.integer(3);
+    start = std::clamp<int64_t>(start < 0 ? start + size : start, 0, size);
+    std::vector<int64_t> strides = type.strides;
+    const int64_t offset = start * strides[dim];
+    strides[dim] *= d.integer(5);
+    return scatter(d, strides, offset);
+  };
+  table["select_backward"] = [=](Decomposition& d) {
+    const TensorInfo type = d.output();
+    const size_t dim = size_t(wrap(d.integer(2), type.dims()));
+    std::vector<int64_t> strides = type.strides;
+    const int64_t offset = wrap(d.integer(3), type.sizes[dim]) * strides[dim];
+    strides.erase(strides.begin() + int64_t(dim));
+    return scatter(d, strides, offset);
+  };
+  table["diagonal_backward"] = [=](Decomposition& d) {
+    const TensorInfo type = d.output();
+    const int64_t first = wrap(d.integer(3), type.dims()), second = wrap(d.integer(4), type.dims());
+    const int64_t shift = d.integer(2);
+    std::vector<int64_t> strides = type.strides;
+    const int64_t row = strides[size_t(first)], column = strides[size_t(second)];
+    strides.erase(strides.begin() + std::max(first, second));
+    strides.erase(strides.begin() + std::min(first, second));
+    strides.push_back(row + column);
+    return scatter(d, strides, shift >= 0 ? shift * column : -shift * row);
+  };
+}
+
+// ---- Triangles ----
+
+// `name`: the comparison of (column - row) with the diagonal where elements are kept.
+Rule triangle(const char* name) {
+  return [=](Decomposition& d) {
+    const TensorInfo type = d.output();
+    const Term x = d.operand(0, type.dtype);
+    const int64_t rank = type.dims();
+    const Term row = unsqueeze(d.iota(type.sizes[size_t(rank - 2)]), {1});
+    const Term column = d.iota(type.sizes[size_t(rank - 1)]);
+    return d.finish(where(compare(name, column - row, d.scalar(1)), x, x.number(0)));
+  };
+}
+
+// ---- Halves ----
+
+struct Halves {
+  Term first, second;
+
+  Halves(Term x, int64_t dim) {
+    TensorInfo info = x.info();
+    int64_t& size = info.sizes[size_t(dim)];
+    size /= 2;
+    first = view(x, info.sizes, info.strides);
+    second = view(x, info.sizes, info.strides, size * info.strides[size_t(dim)]);
+  }
+};
+
+void add_glu_rules(RuleTable& table) {
+  table["glu"] = [](Decomposition& d) {
+    const Halves x(d.tensor(0), wrap(d.integer(1), d.output().dims()));
+    return d.finish(x.first.to(d.compute()) * sigmoid(x.second.to(d.compute())));
+  };
+  table["glu_backward"] = [](Decomposition& d) {
+    const int64_t dim = wrap(d.integer(2), d.output().dims());
+    const Term grad = d.operand(0, d.compute());
+    const Halves x(d.tensor(1), dim);
+    const Term value = x.first.to(d.compute()), gate = sigmoid(x.second.to(d.compute()));
+    const Term to_value = grad * gate, to_gate = grad * (1 - gate) * gate * value;
+    return d.finish(join(d, {to_value.value, to_gate.value}, dim));
+  };
+}
+
+}  // namespace
+
+void add_shape_rules(RuleTable& table) {
+  table["cat"] = cat;
+  table["stack"] = stack;
+  table["constant_pad_nd"] = constant_pad;
+  table["tril"] = triangle("le");
+  table["triu"] = triangle("ge");
+  add_view_backward_rules(table);
+  add_glu_rules(table);
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,322 @@
+#include "passes/fuse.h"
+
+#include <c10/util/accumulate.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "passes/fuse_inlined.h"
+
+namespace torch_lazy {
+namespace {
+
+// Of a group. Each accumulates in four vector registers: two vectors in turn, with what rounding
+// lost. Of the 32 some are left for what is summed.
+constexpr size_t kMostReductions = 6;
+// Fewer results of a reduction than this leave cores idle if a long domain is read again after it.
+constexpr int64_t kFewResults = 16;
+constexpr int64_t kLongDomain = 65536;
+
+bool is_few_of_many(const Extents& kept, const Extents& domain) {
+  return c10::multiply_integers(kept) < kFewResults &&
+         c10::multiply_integers(domain) >= kLongDomain;
+}
+
+struct OpenGroup {
+  std::vector<NodeId> nodes;
+  Extents domain, kept;
+  std::vector<bool> reduced;
+  bool reduces = false;
+  size_t reductions = 0;
+  bool closed = false;      // read by somebody outside
+  NodeId position = kNoId;  // where it runs: its last member that joined before it was closed
+  std::unordered_set<ValueId> inputs;
+  std::unordered_set<NodeId> after;  // members that are, or follow from, a reduction
+};
+
+class Fuser {
+ public:
+  explicit Fuser(const CoreGraph& graph)
+      : graph_(graph), group_of_(graph.nodes.size(), kNoId), inlined_(choose_inlined(graph)) {}
+
+  std::vector<FusedItem> run() {
+    for (NodeId id = 0; id < NodeId(graph_.nodes.size()); ++id) visit(id);
+    return items();
+  }
+
+ private:
+  const CoreNode& node(NodeId id) const { return graph_.nodes[size_t(id)]; }
+  const CoreValue& value(ValueId id) const { return graph_.values[size_t(id)]; }
+
+  // ---- Reading ----
+
+  // The values in memory or in groups that a node reads, through views and inlined nodes.
+  void sources(NodeId id, std::vector<ValueId>& result, std::vector<NodeId>* through) const {
+    for (const ValueId input : node(id).inputs) {
+      const ValueId base = graph_.base_of(input);
+      const NodeId producer = value(base).producer;
+      if (producer != kNoId && node(producer).kind == CoreKind::kNumber) continue;
+      if (producer != kNoId && inlined_[size_t(producer)]) {
+        if (through) through->push_back(producer);
+        sources(producer, result, through);
+      } else {
+        result.push_back(base);
+      }
+    }
+  }
+
+  // ---- Joining ----
+
+  bool fits(const OpenGroup& group, const Space& space) const {
+    const bool whole = space.sizes == group.domain;
+    if (space.reduces) return whole && (!group.reduces || group.reduced == space.reduced);
+    return whole || (group.reduces && space.sizes == group.kept);
+  }
+
+  bool too_serial(const OpenGroup& group, const Space& space,
+                  const std::vector<ValueId>& read) const {
+    if (!group.reduces || space.sizes != group.domain) return false;
+    if (!is_few_of_many(group.kept, group.domain)) return false;
+    for (const ValueId source : read) {
+      const NodeId producer = value(source).producer;
+      if (producer != kNoId && group.after.count(producer)) return true;
+    }
+    return false;
+  }
+
+  // A gather reads its source and its checked indices from memory.
+  bool must_be_outside(NodeId id, int32_t index, const std::vector<ValueId>& read) const {
+    if (node(id).kind != CoreKind::kGather) return false;
+    return std::any_of(read.begin(), read.end(),
+                       [&](ValueId source) { return group_making(source) == index; });
+  }
+
+  int32_t group_making(ValueId source) const {
+    const NodeId producer = value(source).producer;
+    return producer == kNoId ? kNoId : group_of_[size_t(producer)];
+  }
+
+  void visit(NodeId id) {
+    const CoreNode& made = node(id);
+    if (made.kind == CoreKind::kNumber || made.kind == CoreKind::kView || inlined_[size_t(id)])
+      return;
+    std::vector<ValueId> read;
+    sources(id, read, nullptr);
+    if (!is_fusable(made.kind)) {
+      close_all(read, kNoId);
+      return;
+    }
+    const Space space = space_of(graph_, made);
+    std::vector<int32_t> candidates;
+    for (const ValueId source : read) consider(candidates, group_making(source), id, space, read);
+    if (candidates.empty())
+      for (const ValueId source : read) {
+        const auto sibling = last_reader_.find(source);
+        if (sibling == last_reader_.end() ||
+            value(source).numel() < c10::multiply_integers(space.sizes))
+          continue;
+        consider(candidates, sibling->second, id, space, read);
+        if (!candidates.empty()) break;
+      }
+    const int32_t target = candidates.empty() ? new_group() : merge(candidates);
+    join(target, id, space, read);
+    close_all(read, target);
+    for (const ValueId source : read) last_reader_[source] = target;
+  }
+
+  void consider(std::vector<int32_t>& candidates, int32_t index, NodeId id, const Space& space,
+                const std::vector<ValueId>& read) const {
+    if (index == kNoId) return;
+    const OpenGroup& group = groups_[size_t(index)];
+    if (group.closed || std::count(candidates.begin(), candidates.end(), index)) return;
+    if (!fits(group, space) || too_serial(group, space, read)) return;
+    if (must_be_outside(id, index, read)) return;
+    // Of all that would be one group, the node included; an input of two of them counts twice.
+    size_t nodes = group.nodes.size() + 1, inputs = group.inputs.size() + read.size();
+    size_t reductions = group.reductions + (node(id).kind == CoreKind::kReduction);
+    for (const int32_t other : candidates) {
+      nodes += groups_[size_t(other)].nodes.size();
+      reductions += groups_[size_t(other)].reductions;
+      inputs += groups_[size_t(other)].inputs.size();
+      if (!mergeable(groups_[size_t(other)], group)) return;
+    }
+    for (const ValueId source : read)  // is no input, or one already
+      if (group_making(source) == index || group.inputs.count(source)) --inputs;
+    if (too_large(nodes, inputs, reductions)) return;
+    candidates.push_back(index);
+  }
+
+  static bool too_large(size_t nodes, size_t inputs, size_t reductions) {
+    return nodes > kMostGroupNodes || inputs > kMostGroupInputs || reductions > kMostReductions;
+  }
+
+  static bool mergeable(const OpenGroup& a, const OpenGroup& b) {
+    if (a.domain == b.domain) return !a.reduces || !b.reduces || a.reduced == b.reduced;
+    const auto rows_of = [](const OpenGroup& rows, const OpenGroup& whole) {
+      return !rows.reduces && whole.reduces && rows.domain == whole.kept;
+    };
+    return rows_of(a, b) || rows_of(b, a);
+  }
+
+  int32_t new_group() {
+    groups_.emplace_back();
+    return int32_t(groups_.size()) - 1;
+  }
+
+  int32_t merge(const std::vector<int32_t>& candidates) {
+    int32_t target = candidates[0];
+    for (size_t i = 1; i < candidates.size(); ++i) {
+      OpenGroup& from = groups_[size_t(candidates[i])];
+      OpenGroup& into = groups_[size_t(target)];
+      if (from.domain.size() > into.domain.size() || (from.reduces && !into.reduces)) {
+        into.domain = from.domain;
+        into.kept = from.kept;
+        into.reduced = from.reduced;
+      }
+      into.reduces |= from.reduces;
+      into.reductions += from.reductions;
+      if (!into.closed) into.position = std::max(into.position, from.position);
+      for (const NodeId member : from.nodes) group_of_[size_t(member)] = target;
+      into.nodes.insert(into.nodes.end(), from.nodes.begin(), from.nodes.end());
+      std::sort(into.nodes.begin(), into.nodes.end());
+      into.inputs.insert(from.inputs.begin(), from.inputs.end());
+      into.after.insert(from.after.begin(), from.after.end());
+      for (const ValueId input : from.inputs)
+        if (int32_t& reader = last_reader_[input]; reader == candidates[i]) reader = target;
+      from = OpenGroup{};
+      from.closed = true;  // and empty
+    }
+    return target;
+  }
+
+  void join(int32_t index, NodeId id, const Space& space, const std::vector<ValueId>& read) {
+    OpenGroup& group = groups_[size_t(index)];
+    if (group.nodes.empty()) {
+      group.domain = space.sizes;
+      group.reduced.assign(space.sizes.size(), false);
+    }
+    if (space.reduces && !group.reduces) {
+      group.reduces = true;
+      group.reduced = space.reduced;
+      for (size_t d = 0; d < group.domain.size(); ++d)
+        if (!group.reduced[d]) group.kept.push_back(group.domain[d]);
+    }
+    group.reductions += node(id).kind == CoreKind::kReduction;
+    bool after = node(id).kind == CoreKind::kReduction;
+    for (const ValueId source : read) {
+      const NodeId producer = value(source).producer;
+      if (producer == kNoId || group_of_[size_t(producer)] != index)
+        group.inputs.insert(source);
+      else
+        after = after || group.after.count(producer);
+    }
+    if (after) group.after.insert(id);
+    if (!group.closed) group.position = id;
+    group.nodes.push_back(id);
+    group_of_[size_t(id)] = index;
+  }
+
+  void close_all(const std::vector<ValueId>& read, int32_t reader) {
+    for (const ValueId source : read) {
+      const int32_t index = group_making(source);
+      if (index != kNoId && index != reader) close(index);
+    }
+  }
+
+  void close(int32_t index) {
+    if (groups_[size_t(index)].closed) return;
+    groups_[size_t(index)].closed = true;
+    const int32_t earlier = group_to_run_with(index);
+    if (earlier != kNoId) merge({earlier, index});
+  }
+
+  // ---- Running earlier ----
+
+  // The value is there when the closed group runs, or is made by it.
+  bool is_there_for(int32_t closed, ValueId source) const {
+    const NodeId producer = value(source).producer;
+    if (producer == kNoId) return true;
+    const int32_t made_by = group_of_[size_t(producer)];
+    const NodeId when = made_by == kNoId ? producer : groups_[size_t(made_by)].position;
+    return made_by == closed || when < groups_[size_t(closed)].position;
+  }
+
+  // A closed group whose values this one reads, and that it can be part of: what one library call
+  // waits for is often made of the same values as what another does. The first there is.
+  int32_t group_to_run_with(int32_t index) const {
+    const OpenGroup& group = groups_[size_t(index)];
+    for (const NodeId member : group.nodes) {
+      // Which of two failures comes first would change.
+      if (node(member).kind == CoreKind::kGather) return kNoId;
+      // What is made late can be made in an input's storage.
+      for (const NodeId user : value(node(member).outputs[0]).users)
+        if (user != kNoId && node(user).kind == CoreKind::kWriteBack) return kNoId;
+    }
+    int32_t found = kNoId;
+    for (const ValueId input : group.inputs) {
+      const int32_t other = group_making(input);
+      if (other == kNoId || other == index || !groups_[size_t(other)].closed) continue;
+      if ((found == kNoId || other < found) && may_run_with(other, group)) found = other;
+    }
+    return found;
+  }
+
+  bool may_run_with(int32_t closed, const OpenGroup& group) const {
+    const OpenGroup& earlier = groups_[size_t(closed)];
+    if (!mergeable(earlier, group) || too_large(earlier.nodes.size() + group.nodes.size(),
+                                                earlier.inputs.size() + group.inputs.size(),
+                                                earlier.reductions + group.reductions))
+      return false;
+    const bool few = earlier.reduces && is_few_of_many(earlier.kept, earlier.domain);
+    return std::all_of(group.inputs.begin(), group.inputs.end(), [&](ValueId input) {
+      const NodeId producer = value(input).producer;
+      return is_there_for(closed, input) &&
+             !(few && producer != kNoId && earlier.after.count(producer));
+    });
+  }
+
+  // ---- Result ----
+
+  std::vector<FusedItem> items() const {
+    std::vector<FusedItem> result;
+    for (NodeId id = 0; id < NodeId(graph_.nodes.size()); ++id) {
+      const CoreNode& made = node(id);
+      if (made.kind == CoreKind::kNumber || made.kind == CoreKind::kView || inlined_[size_t(id)])
+        continue;
+      const int32_t index = group_of_[size_t(id)];
+      if (index == kNoId) {
+        result.emplace_back(id);
+        continue;
+      }
+      const OpenGroup& group = groups_[size_t(index)];
+      if (group.position != id) continue;
+      FusionGroup made_group;
+      made_group.nodes = group.nodes;
+      made_group.domain = group.domain;
+      made_group.reduced = group.reduced;
+      std::vector<ValueId> read;
+      for (const NodeId member : group.nodes) sources(member, read, &made_group.inlined);
+      std::sort(made_group.inlined.begin(), made_group.inlined.end());
+      made_group.inlined.erase(std::unique(made_group.inlined.begin(), made_group.inlined.end()),
+                               made_group.inlined.end());
+      choose_stored(graph_, made_group);
+      result.emplace_back(std::move(made_group));
+    }
+    return result;
+  }
+
+  const CoreGraph& graph_;
+  std::vector<OpenGroup> groups_;
+  std::vector<int32_t> group_of_;    // by node
+  const std::vector<bool> inlined_;  // by node
+  std::unordered_map<ValueId, int32_t> last_reader_;
+};
+
+}  // namespace
+
+std::vector<FusedItem> fuse(const CoreGraph& graph) {
+  return Fuser(graph).run();
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,94 @@
+#include "passes/fuse_inlined.h"
+
+#include <algorithm>
+
+#include "ir/node_operator.h"
+#include "passes/layout.h"
+
+namespace torch_lazy {
+namespace {
+
+class Inliner {
+ public:
+  explicit Inliner(const CoreGraph& graph) : graph_(graph) {}
+
+  bool may_inline(NodeId id) const {
+    const CoreNode& made = node(id);
+    if (made.kind == CoreKind::kArange || made.kind == CoreKind::kFill)
+      return is_read_by_kernels_only(value(made.outputs[0]));
+    if (made.kind != CoreKind::kPointwise && made.kind != CoreKind::kCopy) return false;
+    const CoreValue& result = value(made.outputs[0]);
+    if (!is_dense(result.sizes, result.strides)) return false;
+    int64_t read = 0;
+    for (const NodeId user : result.users) {
+      if (user == kNoId || node(user).kind != CoreKind::kView) return false;
+      const CoreValue& slice = value(node(user).outputs[0]);
+      for (const NodeId reader : slice.users) {
+        if (!is_read_by_kernel(reader)) return false;
+        read += slice.numel();
+      }
+    }
+    if (read == 0 || read > result.numel()) return false;
+    // A view that is the whole of it is better fused than computed at another index.
+    for (const NodeId user : result.users)
+      if (value(node(user).outputs[0]).numel() == result.numel()) return false;
+    for (const ValueId input : made.inputs) {
+      const NodeId producer = value(input).producer;
+      if (producer == kNoId) continue;
+      const CoreKind kind = node(producer).kind;
+      if (is_fusable(kind)) return false;  // its own producers would have to be stored for it
+    }
+    return true;
+  }
+
+ private:
+  const CoreNode& node(NodeId id) const { return graph_.nodes[size_t(id)]; }
+  const CoreValue& value(ValueId id) const { return graph_.values[size_t(id)]; }
+
+  bool is_read_by_kernel(NodeId reader) const {
+    return reader != kNoId && is_fusable(node(reader).kind) &&
+           node(reader).kind != CoreKind::kGather;
+  }
+
+  // Also through views.
+  bool is_read_by_kernels_only(const CoreValue& made) const {
+    return std::all_of(made.users.begin(), made.users.end(), [&](NodeId user) {
+      if (user == kNoId || node(user).kind != CoreKind::kView) return is_read_by_kernel(user);
+      const std::vector<NodeId>& readers = value(node(user).outputs[0]).users;
+      return std::all_of(readers.begin(), readers.end(),
+                         [&](NodeId reader) { return is_read_by_kernel(reader); });
+    });
+  }
+
+  const CoreGraph& graph_;
+};
+
+}  // namespace
+
+bool is_fusable(CoreKind kind) {
+  switch (kind) {
+    case CoreKind::kPointwise:
+    case CoreKind::kCopy:
+    case CoreKind::kFill:
+    case CoreKind::kArange:
+    case CoreKind::kReduction:
+    case CoreKind::kGather:
+      return true;
+    default:
+      return false;
+  }
+}
+
+const CoreOperator* fusable_operator(const torch::jit::Node* node) {
+  const CoreOperator* const core = find_core_operator(operator_name(node));
+  return core && is_fusable(core->kind) ? core : nullptr;
+}
+
+std::vector<bool> choose_inlined(const CoreGraph& graph) {
+  const Inliner inliner(graph);
+  std::vector<bool> inlined(graph.nodes.size());
+  for (size_t id = 0; id < inlined.size(); ++id) inlined[id] = inliner.may_inline(NodeId(id));
+  return inlined;
+}
+
+}  // namespace torch_lazy

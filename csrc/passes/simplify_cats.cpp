@@ -1,0 +1,114 @@
+#include "passes/simplify_cats.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "passes/fuse_inlined.h"
+#include "passes/simplify_algebra.h"
+
+namespace torch_lazy {
+namespace {
+
+using torch::jit::Node;
+using torch::jit::Value;
+
+// Each part gets nodes, and mostly a kernel, of its own.
+constexpr size_t kMostParts = 4;
+
+struct Cat {
+  std::vector<Value*> parts;
+  size_t dim = 0;
+  TensorInfo info;
+};
+
+// Nodes that were replaced have no uses and will be removed.
+size_t live_uses(const Value* value) {
+  return size_t(
+      std::count_if(value->uses().begin(), value->uses().end(), [](const torch::jit::Use& use) {
+        return use.user->outputs().empty() || use.user->hasUses() ||
+               use.user->kind() == c10::aten::copy_;
+      }));
+}
+
+std::optional<Cat> small_cat(Value* value) {
+  Node* const node = value->node();
+  if (node->kind() != c10::aten::cat || live_uses(value) != 1) return std::nullopt;
+  const auto dim = constant_value(node->input(1));
+  Node* const list = node->input(0)->node();
+  if (!dim || !dim->isInt() || list->kind() != c10::prim::ListConstruct) return std::nullopt;
+  Cat cat{list->inputs().vec(), 0, info_of(value)};
+  const int64_t rank = int64_t(cat.info.sizes.size());
+  cat.dim = size_t(dim->toInt() < 0 ? dim->toInt() + rank : dim->toInt());
+  if (cat.parts.size() > kMostParts) return std::nullopt;
+  for (Value* const part : cat.parts) {
+    const TensorInfo info = info_of(part);
+    // ATen's empty 1-D tensors; promoted dtypes.
+    if (info.sizes.size() != cat.info.sizes.size() || info.dtype != cat.info.dtype ||
+        info.elements() == 0)
+      return std::nullopt;
+  }
+  return cat;
+}
+
+// No kernel makes it: an input, a constant, the result of a library call, a view of these.
+bool lies_in_memory(const Value* value) {
+  const Node* const node = value->node();
+  if (node->kind() == c10::aten::as_strided) return lies_in_memory(node->input(0));
+  if (node->kind().is_prim()) return true;
+  return fusable_operator(node) == nullptr;
+}
+
+// Slices of it can be made without storing it first.
+bool is_read_by_part(const Value* value) {
+  if (lies_in_memory(value)) return true;
+  const Node* const node = value->node();
+  if (node->kind() == c10::aten::as_strided || value->uses().size() != 1) return false;
+  const size_t operands = operand_count(*node);
+  return std::all_of(node->inputs().begin(), node->inputs().begin() + int64_t(operands),
+                     lies_in_memory);
+}
+
+// Elements [begin, begin + size) of an operand along a dimension of the result, all where it has
+// only one there.
+Value* slice(GraphBuilder& builder, Value* operand, size_t rank, size_t dim, int64_t begin,
+             int64_t size) {
+  if (operand->node()->kind() == c10::prim::Constant) return operand;
+  TensorInfo info = info_of(operand);
+  const size_t missing = rank - info.sizes.size();
+  if (dim < missing || info.sizes[dim - missing] == 1) return operand;
+  info.sizes[dim - missing] = size;
+  return builder.view(operand, info.sizes, info.strides, begin * info.strides[dim - missing]);
+}
+
+}  // namespace
+
+Value* cat_of_results(GraphBuilder& builder, Node* pointwise, size_t operands) {
+  const TensorInfo result = info_of(pointwise->output());
+  std::optional<Cat> cat;
+  size_t at = 0;
+  for (size_t i = 0; i < operands && !cat; ++i) {
+    cat = small_cat(pointwise->input(i));
+    at = i;
+  }
+  if (!cat || cat->info.sizes != result.sizes || result.sizes[cat->dim] < 2) return nullptr;
+  for (size_t i = 0; i < operands; ++i)
+    if (i != at && !is_read_by_part(pointwise->input(i))) return nullptr;
+  std::vector<Value*> results;
+  int64_t begin = 0;
+  for (Value* const part : cat->parts) {
+    const TensorInfo source = info_of(part);
+    const int64_t size = source.sizes[cat->dim];
+    std::vector<Value*> inputs = pointwise->inputs().vec();
+    for (size_t i = 0; i < operands; ++i)
+      inputs[i] =
+          i == at ? part : slice(builder, inputs[i], result.sizes.size(), cat->dim, begin, size);
+    TensorInfo made{result.dtype, result.device, source.sizes, {}};
+    made.strides = pointwise_strides(made.sizes, {&source});
+    results.push_back(builder.call_like(pointwise, inputs, made));
+    begin += size;
+  }
+  return builder.cat(results, int64_t(cat->dim), result);
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,145 @@
+#include "passes/simplify_partial_writes.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "passes/layout.h"
+
+namespace torch_lazy {
+namespace {
+
+using torch::jit::Node;
+using torch::jit::Value;
+
+// A view looks past so many writes: one that reads each of n parts after n writes takes n * n / 2.
+constexpr int kMostWritesPassed = 256;
+
+// Sizes, strides and offset from argument `first` on.
+std::optional<Layout> layout_at(const Node* node, size_t first) {
+  const auto sizes = constant_value(node->input(first));
+  const auto strides = constant_value(node->input(first + 1));
+  const auto offset = constant_value(node->input(first + 2));
+  if (!sizes || !strides || !offset || !sizes->isIntList() || !strides->isIntList() ||
+      !offset->isInt())
+    return std::nullopt;
+  Layout layout;
+  for (const int64_t size : sizes->toIntVector()) layout.sizes.push_back(size);
+  for (const int64_t stride : strides->toIntVector()) layout.strides.push_back(stride);
+  layout.offset = offset->toInt();
+  return layout;
+}
+
+// Where a partial write of a value that a node made goes, from the value's first element. The
+// offset of a write to an input counts from another place.
+std::optional<Layout> written_region(const Value* value) {
+  const Node* const node = value->node();
+  if (node->kind() != c10::aten::as_strided_scatter) return std::nullopt;
+  const auto base = node->input(0)->node()->kind();
+  if (base == c10::prim::Param || base == c10::aten::as_strided) return std::nullopt;
+  const TensorInfo source = info_of(node->input(1));
+  auto region = layout_at(node, 2);
+  if (source.dtype != info_of(value).dtype || !region ||
+      c10::IntArrayRef(source.sizes) != region->sizes)
+    return std::nullopt;
+  return region;
+}
+
+struct Part {
+  int64_t begin = 0, end = 0;  // along the one dimension in which it is not the whole
+  Value* source = nullptr;
+};
+
+// The region as a slice [begin, end) of `dim`, which is found by the first region.
+std::optional<Part> slice_of(const TensorInfo& whole, const Layout& region,
+                             std::optional<size_t>& dim) {
+  if (region.sizes.size() != whole.sizes.size()) return std::nullopt;
+  for (size_t d = 0; d < whole.sizes.size(); ++d) {
+    const bool narrower = region.sizes[d] != whole.sizes[d];
+    if (narrower && !dim) dim = d;
+    if (narrower && *dim != d) return std::nullopt;
+    if (region.sizes[d] != 1 && region.strides[d] != whole.strides[d]) return std::nullopt;
+  }
+  if (!dim || whole.strides[*dim] == 0 || region.offset % whole.strides[*dim] != 0)
+    return std::nullopt;
+  Part part;
+  part.begin = region.offset / whole.strides[*dim];
+  part.end = part.begin + region.sizes[*dim];
+  if (part.end > whole.sizes[*dim]) return std::nullopt;
+  return part;
+}
+
+// The part of a cat that is this region of it, if one is.
+Value* part_of_cat(const Value* cat, const Layout& region) {
+  const TensorInfo whole = info_of(cat);
+  const auto constant = constant_value(cat->node()->input(1));
+  if (!constant || !constant->isInt() || region.sizes.size() != whole.sizes.size()) return nullptr;
+  const int64_t rank = int64_t(whole.sizes.size());
+  const auto dim = size_t(constant->toInt() < 0 ? constant->toInt() + rank : constant->toInt());
+  if (c10::IntArrayRef(region.strides) != whole.strides) return nullptr;
+  int64_t begin = 0;
+  for (Value* part : cat->node()->input(0)->node()->inputs()) {
+    const TensorInfo info = info_of(part);
+    if (info.sizes.size() != whole.sizes.size()) return nullptr;  // ATen's empty 1-D tensors
+    if (region.offset == begin * whole.strides[dim] &&
+        c10::IntArrayRef(region.sizes) == info.sizes && info.dtype == whole.dtype)
+      return part;
+    begin += info.sizes[dim];
+  }
+  return nullptr;
+}
+
+bool is_written_further(const Value* value) {
+  return std::any_of(value->uses().begin(), value->uses().end(), [](const torch::jit::Use& use) {
+    return use.offset == 0 && use.user->kind() == c10::aten::as_strided_scatter;
+  });
+}
+
+}  // namespace
+
+Value* read_past_writes(GraphBuilder& builder, Node* view) {
+  const auto read = layout_at(view, 1);
+  Value* value = view->input(0);
+  for (int passed = 0; read && passed < kMostWritesPassed; ++passed) {
+    const auto written = written_region(value);
+    if (!written) break;
+    if (*written == *read) return value->node()->input(1);
+    if (!disjoint(*written, *read)) break;
+    value = value->node()->input(0);
+  }
+  if (read && value->node()->kind() == c10::aten::cat)
+    if (Value* part = part_of_cat(value, *read)) return part;
+  if (value == view->input(0)) return nullptr;
+  return builder.call("aten::as_strided", "",
+                      {value, view->input(1), view->input(2), view->input(3)},
+                      info_of(view->output()));
+}
+
+Value* cat_of_writes(GraphBuilder& builder, Node* write) {
+  if (is_written_further(write->output())) return nullptr;
+  const TensorInfo whole = info_of(write->output());
+  if (!is_dense(whole.sizes, whole.strides)) return nullptr;
+  std::optional<size_t> dim;
+  std::vector<Part> parts;
+  int64_t left = 1;
+  for (Value* value = write->output(); left > 0; value = value->node()->input(0)) {
+    const auto region = written_region(value);
+    auto part = region ? slice_of(whole, *region, dim) : std::nullopt;
+    if (!part) return nullptr;
+    part->source = value->node()->input(1);
+    left = (parts.empty() ? whole.sizes[*dim] : left) - (part->end - part->begin);
+    parts.push_back(*part);
+  }
+  std::sort(parts.begin(), parts.end(),
+            [](const Part& a, const Part& b) { return a.begin < b.begin; });
+  int64_t end = 0;
+  std::vector<Value*> sources;
+  for (const Part& part : parts) {
+    if (part.begin != end) return nullptr;
+    end = part.end;
+    sources.push_back(part.source);
+  }
+  return end == whole.sizes[*dim] ? builder.cat(sources, int64_t(*dim), whole) : nullptr;
+}
+
+}  // namespace torch_lazy
