@@ -4,7 +4,7 @@
 
 #include "device/call.h"
 #include "device/devices_agree.h"
-#include "runtime/step.h"
+#include "plan/step.h"
 
 namespace torch_lazy {
 namespace {

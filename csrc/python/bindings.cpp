@@ -7,7 +7,7 @@
 #include <torch/version.h>
 
 #include "backend/cpu/cpu_backend.h"
-#include "backend/interpreter/interpreter.h"
+#include "backend/reference/reference_backend.h"
 #include "backend/registry.h"
 #include "base/config.h"
 #include "base/metrics.h"

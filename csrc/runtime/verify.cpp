@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "ops/thread_state.h"
-#include "runtime/step.h"
+#include "plan/step.h"
 
 namespace torch_lazy {
 namespace {

@@ -27,7 +27,7 @@
 
 #include "base/metrics.h"
 #include "ops/operator_info.h"
-#include "runtime/step.h"
+#include "plan/step.h"
 #include "tape/tape.h"
 #include "trace/familiarity.h"
 #include "trace/known_traces.h"

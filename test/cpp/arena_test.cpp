@@ -1,4 +1,4 @@
-#include "runtime/arena.h"
+#include "plan/arena.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <torch/csrc/jit/ir/ir.h>
 
 #include "backend/host_backend.h"
-#include "backend/interpreter/interpreter.h"
+#include "backend/reference/reference_backend.h"
 #include "backend/registry.h"
 #include "base/config.h"
 #include "tape_builder.h"

@@ -54,7 +54,7 @@ TEST(CoreIncludes, NoConcreteBackend) {
 }
 
 TEST(CoreIncludes, TellsAConcreteBackendFromTheInterface) {
-  EXPECT_TRUE(is_concrete_backend("backend/interpreter/interpreter.h"));
+  EXPECT_TRUE(is_concrete_backend("backend/reference/reference_backend.h"));
   EXPECT_FALSE(is_concrete_backend("backend/backend.h"));
   EXPECT_FALSE(is_concrete_backend("ATen/backend/x.h"));
 }

@@ -1,6 +1,6 @@
 // Graphs of core operators and the steps that they become.
 
-#include "runtime/plan.h"
+#include "plan/plan.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 
-#include "backend/interpreter/interpreter.h"
+#include "backend/reference/reference_backend.h"
 #include "backend/registry.h"
 #include "ir/graph_from_tape.h"
 #include "ir/print.h"

@@ -23,7 +23,7 @@
 #include "codegen/prelude.h"
 #include "codegen/printer.h"
 #include "passes/pipeline.h"
-#include "runtime/plan.h"
+#include "plan/plan.h"
 
 namespace torch_lazy {
 namespace {

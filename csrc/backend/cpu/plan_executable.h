@@ -6,7 +6,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/kernel_compiler.h"
-#include "runtime/plan.h"
+#include "plan/plan.h"
 
 namespace torch_lazy {
 

@@ -1,4 +1,4 @@
-#include "runtime/plan_lives.h"
+#include "plan/plan_lives.h"
 
 #include <unordered_set>
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/step.h"
+#include "plan/step.h"
 
 namespace torch_lazy {
 

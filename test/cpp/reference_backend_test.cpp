@@ -1,6 +1,6 @@
 // The interpreter computes what ATen computed when the window was recorded.
 
-#include "backend/interpreter/interpreter.h"
+#include "backend/reference/reference_backend.h"
 
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -8,7 +8,7 @@
 #include "backend/registry.h"
 #include "ir/graph_from_tape.h"
 #include "ir/verify_graph.h"
-#include "runtime/step.h"
+#include "plan/step.h"
 #include "tape_builder.h"
 
 namespace torch_lazy {

@@ -1,4 +1,4 @@
-#include "runtime/arena.h"
+#include "plan/arena.h"
 
 #include <algorithm>
 #include <map>

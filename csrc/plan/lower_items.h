@@ -6,8 +6,8 @@
 
 #include "codegen/lower.h"
 #include "passes/fuse.h"
-#include "runtime/placement.h"
-#include "runtime/plan.h"
+#include "plan/placement.h"
+#include "plan/plan.h"
 
 namespace torch_lazy {
 

@@ -1,4 +1,4 @@
-#include "runtime/placement.h"
+#include "plan/placement.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -15,7 +15,7 @@
 #include "backend/backend.h"
 #include "codegen/lower.h"
 #include "passes/core_graph.h"
-#include "runtime/step.h"
+#include "plan/step.h"
 
 namespace torch_lazy {
 

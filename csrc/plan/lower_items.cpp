@@ -1,4 +1,4 @@
-#include "runtime/lower_items.h"
+#include "plan/lower_items.h"
 
 #include <c10/util/Exception.h>
 

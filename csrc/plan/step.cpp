@@ -1,4 +1,4 @@
-#include "runtime/step.h"
+#include "plan/step.h"
 
 #include <ATen/ops/alias.h>
 #include <ATen/ops/zeros.h>

@@ -1,4 +1,4 @@
-#include "backend/interpreter/interpreter.h"
+#include "backend/reference/reference_backend.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/alias.h>
@@ -8,7 +8,7 @@
 #include "ir/node_operator.h"
 #include "ir/print.h"
 #include "ops/thread_state.h"
-#include "runtime/steps_from_graph.h"
+#include "plan/steps_from_graph.h"
 
 namespace torch_lazy {
 namespace {

@@ -2,7 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "ops/operator_info.h"
-#include "runtime/plan.h"
+#include "plan/plan.h"
 
 namespace torch_lazy {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/plan.h"
+#include "plan/plan.h"
 
 #include <ATen/ops/scalar_tensor.h>
 
@@ -8,10 +8,10 @@
 #include <unordered_set>
 
 #include "base/pass_times.h"
-#include "runtime/arena.h"
-#include "runtime/lower_items.h"
-#include "runtime/plan_lives.h"
-#include "runtime/steps_from_graph.h"
+#include "plan/arena.h"
+#include "plan/lower_items.h"
+#include "plan/plan_lives.h"
+#include "plan/steps_from_graph.h"
 
 namespace torch_lazy {
 namespace {

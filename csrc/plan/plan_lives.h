@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "runtime/plan.h"
+#include "plan/plan.h"
 
 namespace torch_lazy {
 

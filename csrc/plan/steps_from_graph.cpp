@@ -1,4 +1,4 @@
-#include "runtime/steps_from_graph.h"
+#include "plan/steps_from_graph.h"
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/jit/ir/constants.h>
