@@ -369,51 +369,6 @@ class ExpressionBuilder {
 
 }  // namespace
 
-Type type_of(c10::ScalarType dtype) {
-  switch (dtype) {
-    case c10::ScalarType::Bool:
-      return Type::kBool;
-    case c10::ScalarType::Byte:
-      return Type::kUInt8;
-    case c10::ScalarType::Char:
-      return Type::kInt8;
-    case c10::ScalarType::Short:
-      return Type::kInt16;
-    case c10::ScalarType::Int:
-      return Type::kInt32;
-    case c10::ScalarType::Long:
-      return Type::kInt64;
-    case c10::ScalarType::BFloat16:
-      return Type::kBFloat16;
-    case c10::ScalarType::Half:
-      return Type::kHalf;
-    case c10::ScalarType::Float:
-      return Type::kFloat;
-    case c10::ScalarType::Double:
-      return Type::kDouble;
-    default:
-      TORCH_CHECK(false, "kernels do not compute with dtype ", dtype);
-  }
-}
-
-bool has_type(c10::ScalarType dtype) {
-  switch (dtype) {
-    case c10::ScalarType::Bool:
-    case c10::ScalarType::Byte:
-    case c10::ScalarType::Char:
-    case c10::ScalarType::Short:
-    case c10::ScalarType::Int:
-    case c10::ScalarType::Long:
-    case c10::ScalarType::BFloat16:
-    case c10::ScalarType::Half:
-    case c10::ScalarType::Float:
-    case c10::ScalarType::Double:
-      return true;
-    default:
-      return false;
-  }
-}
-
 std::optional<LowerFailure> build_expressions(const LowerContext& context, const FusionGroup& group,
                                               Draft& draft) {
   try {

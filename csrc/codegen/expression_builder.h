@@ -23,10 +23,6 @@ struct Draft {
   std::vector<double> numbers;
 };
 
-Type type_of(c10::ScalarType dtype);
-// False for dtypes that no kernel computes with (complex, quantized, float8, unsigned 16 and more).
-bool has_type(c10::ScalarType dtype);
-
 // Fills draft.exprs and draft.stores. Returns the node that cannot be expressed, if any.
 std::optional<LowerFailure> build_expressions(const LowerContext& context, const FusionGroup& group,
                                               Draft& draft);

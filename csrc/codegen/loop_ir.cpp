@@ -1,114 +1,9 @@
 #include "codegen/loop_ir.h"
 
-#include <array>
-#include <iterator>
-
 #include "codegen/loop_analysis.h"
 
 namespace torch_lazy::codegen {
 namespace {
-
-struct OpInfo {
-  const char* name;
-  int arguments;
-};
-
-// In the order of Op.
-constexpr OpInfo kOps[] = {
-    {"load", 0},
-    {"number", 0},
-    {"integer", 0},
-    {"index", 0},
-    {"cast", 1},
-    {"bitcast", 1},
-    {"select", 3},
-    {"equal", 2},
-    {"not_equal", 2},
-    {"less", 2},
-    {"less_equal", 2},
-    {"greater", 2},
-    {"greater_equal", 2},
-    {"add", 2},
-    {"sub", 2},
-    {"mul", 2},
-    {"neg", 1},
-    {"abs", 1},
-    {"sign", 1},
-    {"min", 2},
-    {"max", 2},
-    {"and", 2},
-    {"or", 2},
-    {"xor", 2},
-    {"not", 1},
-    {"shift_left", 2},
-    {"shift_right", 2},
-    {"div", 2},
-    {"div_trunc", 2},
-    {"div_floor", 2},
-    {"remainder", 2},
-    {"fmod", 2},
-    {"pow", 2},
-    {"fma", 3},
-    {"sqrt", 1},
-    {"rsqrt", 1},
-    {"reciprocal", 1},
-    {"exp", 1},
-    {"exp2", 1},
-    {"expm1", 1},
-    {"log", 1},
-    {"log2", 1},
-    {"log10", 1},
-    {"log1p", 1},
-    {"sin", 1},
-    {"cos", 1},
-    {"tan", 1},
-    {"asin", 1},
-    {"acos", 1},
-    {"atan", 1},
-    {"atan2", 2},
-    {"sinh", 1},
-    {"cosh", 1},
-    {"tanh", 1},
-    {"asinh", 1},
-    {"acosh", 1},
-    {"atanh", 1},
-    {"erf", 1},
-    {"erfc", 1},
-    {"erfinv", 1},
-    {"lgamma", 1},
-    {"digamma", 1},
-    {"sigmoid", 1},
-    {"hypot", 2},
-    {"floor", 1},
-    {"ceil", 1},
-    {"round", 1},
-    {"trunc", 1},
-    {"is_nan", 1},
-    {"is_inf", 1},
-    {"copy_sign", 2},
-    {"philox_uniform", 2},
-    {"reduce_sum", 1},
-    {"reduce_prod", 1},
-    {"reduce_min", 1},
-    {"reduce_max", 1},
-    {"reduce_and", 1},
-    {"reduce_or", 1},
-    {"reduce_arg_max", 1},
-    {"reduce_arg_min", 1},
-};
-static_assert(std::size(kOps) == static_cast<size_t>(Op::kReduceArgMin) + 1);
-
-struct TypeInfo {
-  const char* name;
-  int64_t bytes;
-};
-
-// In the order of Type.
-constexpr TypeInfo kTypes[] = {
-    {"bool", 1},  {"uint8", 1},    {"int8", 1}, {"int16", 2}, {"int32", 4},
-    {"int64", 8}, {"bfloat16", 2}, {"half", 2}, {"float", 4}, {"double", 8},
-};
-static_assert(std::size(kTypes) == static_cast<size_t>(Type::kDouble) + 1);
 
 std::string text_of(Size size) {
   return size.slot ? "S" + std::to_string(size.value) : std::to_string(size.value);
@@ -167,29 +62,6 @@ std::string text_of_value(const Kernel& kernel, const Expr& expr) {
 }
 
 }  // namespace
-
-const char* name_of(Op op) {
-  return kOps[static_cast<size_t>(op)].name;
-}
-const char* name_of(Type type) {
-  return kTypes[static_cast<size_t>(type)].name;
-}
-int64_t bytes_of(Type type) {
-  return kTypes[static_cast<size_t>(type)].bytes;
-}
-int argument_count(Op op) {
-  return kOps[static_cast<size_t>(op)].arguments;
-}
-bool is_reduction(Op op) {
-  return op >= Op::kReduceSum;
-}
-bool is_low(Type type) {
-  return type == Type::kBFloat16 || type == Type::kHalf;
-}
-
-bool is_floating(Type type) {
-  return type >= Type::kBFloat16;
-}
 
 std::string to_string(const Kernel& kernel) {
   std::string text = "kernel " + kernel.name;

@@ -6,9 +6,7 @@
 
 namespace torch_lazy::codegen {
 
-// In units of about one simple vector instruction for kFloat (an add, a load from the first-level
-// cache).
-int cost_of(Op op);
+// In the units of primitive::cost_of.
 int cost_of(const Expr& expr);
 
 // Of all that a pass evaluates.

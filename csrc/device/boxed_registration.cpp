@@ -6,7 +6,6 @@
 // except the few below.
 #include <unordered_set>
 
-#include "backend/cpu/onednn_products.h"
 #include "base/lasting_library.h"
 #include "device/autocast.h"
 #include "device/boxed.h"
@@ -108,7 +107,6 @@ void register_boxed_kernels() {
 
 void register_device() {
   register_random_operators();
-  register_onednn_products();
   register_guard();
   register_boxed_kernels();
   register_composites();

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "codegen/expression_builder.h"
 #include "ir/node_operator.h"
 #include "ir/print.h"
 #include "ops/effects.h"
@@ -16,7 +15,7 @@
 namespace torch_lazy {
 namespace {
 
-using codegen::Op;
+using primitive::Op;
 using torch::jit::Node;
 using torch::jit::Value;
 
@@ -261,7 +260,8 @@ class Reader {
     for (const auto* ids : {&node.inputs, &node.outputs})
       for (const ValueId id : *ids) {
         const CoreValue& value = core_.values[size_t(id)];
-        if (value.undefined || !codegen::has_type(value.dtype) || value.numel() == 0) return false;
+        if (value.undefined || !primitive::has_type(value.dtype) || value.numel() == 0)
+          return false;
       }
     if (node.kind != CoreKind::kPointwise) return true;
     // Integer division by zero raises.

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/loop_ir.h"
+#include "ops/primitive.h"
 #include "passes/layout.h"
 
 namespace torch_lazy {
@@ -48,7 +48,7 @@ enum class GatherKind : uint8_t {
 
 struct CoreNode {
   CoreKind kind = CoreKind::kLibrary;
-  codegen::Op op = codegen::Op::kAdd;
+  primitive::Op op = primitive::Op::kAdd;
   GatherKind gather = GatherKind::kRows;
   std::vector<ValueId> inputs;   // tensors that kernels read, in argument order
   std::vector<ValueId> outputs;  // tensors

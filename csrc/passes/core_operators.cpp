@@ -5,7 +5,7 @@
 namespace torch_lazy {
 namespace {
 
-using codegen::Op;
+using primitive::Op;
 
 std::unordered_map<std::string, CoreOperator> make_table() {
   std::unordered_map<std::string, CoreOperator> table;

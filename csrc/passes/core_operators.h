@@ -9,7 +9,7 @@ namespace torch_lazy {
 
 struct CoreOperator {
   CoreKind kind;
-  codegen::Op op;
+  primitive::Op op;
   size_t tensors;  // leading arguments that are tensors or lists of them
 };
 

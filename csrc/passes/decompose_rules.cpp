@@ -167,7 +167,7 @@ const Rule* find_rule(std::string_view operator_name) {
 
 namespace {
 
-// The types of codegen/loop_ir.h.
+// The types of ops/primitive.h.
 bool is_supported(c10::ScalarType dtype) {
   switch (dtype) {
     case c10::kBool:

@@ -1,6 +1,5 @@
 #include "passes/pipeline.h"
 
-#include "backend/cpu/choose_products.h"
 #include "base/config.h"
 #include "base/debug.h"
 #include "base/pass_times.h"
@@ -26,7 +25,7 @@ auto timed(const char* name, const Pass& pass) {
 }  // namespace
 
 CoreGraph core_graph_of(const torch::jit::Graph& recorded, const std::vector<GraphInput>& inputs,
-                        bool onednn) {
+                        const GraphPass& of_backend) {
   std::shared_ptr<torch::jit::Graph> graph =
       timed("functionalize", [&] { return functionalize(recorded, inputs); });
   print_pass("functionalized", *graph);
@@ -34,7 +33,7 @@ CoreGraph core_graph_of(const torch::jit::Graph& recorded, const std::vector<Gra
   for (const GraphInput& input : inputs) offsets.push_back(input.offset);
   graph = timed("decompose", [&] { return decompose(std::move(graph), offsets); });
   graph = timed("simplify", [&] { return move_biases(simplify(std::move(graph), offsets)); });
-  if (onednn) graph = timed("choose products", [&] { return choose_products(std::move(graph)); });
+  if (of_backend) graph = timed("of the backend", [&] { return of_backend(std::move(graph)); });
   print_pass("core graph", *graph);
   return timed("read", [&] { return read_core_graph(std::move(graph)); });
 }

@@ -1,6 +1,7 @@
 // The passes in their order, for every backend that generates kernels.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -9,10 +10,13 @@
 
 namespace torch_lazy {
 
+using GraphPass =
+    std::function<std::shared_ptr<torch::jit::Graph>(std::shared_ptr<torch::jit::Graph>)>;
+
 // From a window's graph as recorded to core operators, functional and simplified. The graph given
-// is not changed. `onednn`: oneDNN multiplies large matrices. Raises, naming the operator, for what
-// has no functional form.
+// is not changed. `of_backend` is a pass of the backend's own over core operators that runs last;
+// it may be empty. Raises, naming the operator, for what has no functional form.
 CoreGraph core_graph_of(const torch::jit::Graph& recorded, const std::vector<GraphInput>& inputs,
-                        bool onednn);
+                        const GraphPass& of_backend = {});
 
 }  // namespace torch_lazy

@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "codegen/op_cost.h"
+#include "ops/primitive.h"
 #include "passes/fuse_inlined.h"
 
 namespace torch_lazy {
@@ -150,7 +150,7 @@ class Recomputation {
     if (recipe.nodes.size() == kMostNodes || !(of_index_alone || is_elementwise(producer)))
       return false;
     recipe.nodes.push_back(producer);
-    recipe.operators += kind == CoreKind::kPointwise ? codegen::cost_of(node(producer).op) : 1;
+    recipe.operators += kind == CoreKind::kPointwise ? primitive::cost_of(node(producer).op) : 1;
     return std::all_of(node(producer).inputs.begin(), node(producer).inputs.end(),
                        [&](ValueId input) { return add_input(reader, made, input, recipe); });
   }

@@ -13,7 +13,7 @@ namespace torch_lazy {
 // mostly such: the parts of an activation, a normalised row, all of them cheap functions of what
 // backward reads anyway.
 //
-// The cost, per vector register of floats and in units of codegen/op_cost.h:
+// The cost, per vector register of floats and in units of ops/primitive.h:
 //  - saved: a line of memory written (twice, since it is mostly fetched before), and one read by
 //    each reader;
 //  - spent, by each reader: the operators from the values it has in memory to this one, and the

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 
+#include "backend/cpu/choose_products.h"
 #include "backend/cpu/compiler_library.h"
 #include "backend/cpu/kernel_compiler.h"
 #include "backend/cpu/onednn_products.h"
@@ -72,8 +73,9 @@ class CpuBackend final : public HostBackend {
   std::unique_ptr<CompileHandle> compile(std::shared_ptr<torch::jit::Graph> graph,
                                          const CompileOptions& options) override {
     const codegen::Target machine = target();
+    const bool onednn = onednn_multiplies_faster() && !options.deterministic;
     const CoreGraph core =
-        core_graph_of(*graph, options.inputs, onednn_multiplies_faster() && !options.deterministic);
+        core_graph_of(*graph, options.inputs, onednn ? GraphPass(choose_products) : GraphPass());
     Plan plan = make_plan(core, options.inputs,
                           {machine.lanes, at::get_num_threads(), config().recompute_bytes});
     if (config().debug >= kDebugPasses) debug_print("plan\n" + to_string(plan));
@@ -112,6 +114,7 @@ class CpuBackend final : public HostBackend {
 }  // namespace
 
 void register_cpu_backend() {
+  register_onednn_products();
   register_backend("cpu",
                    []() -> std::unique_ptr<Backend> { return std::make_unique<CpuBackend>(); });
 }
