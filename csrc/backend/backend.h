@@ -73,7 +73,7 @@ struct CompileOptions {
 struct RunArguments {
   // One per graph input, in order, with the sizes, strides and dtype of the input's type. Inputs
   // may share storage. Writes to them must be visible in their storage when run() has finished.
-  // Numbers that were promoted from constants to arguments are the last ones: 0-dim doubles on the
+  // Dynamic scalars, constants that became arguments, are the last ones: 0-dim doubles on the
   // CPU.
   c10::ArrayRef<at::Tensor> inputs;
   c10::ArrayRef<int64_t> sizes;

@@ -55,7 +55,7 @@ void read_environment(Config& config) {
   read_integer("TORCH_LAZY_DEBUG", 0, 5, config.debug);
   read_integer("TORCH_LAZY_WINDOW_OPERATIONS", 1, int64_t(1) << 31, config.window_operations);
   read_integer("TORCH_LAZY_WINDOW_BYTES", 1, INT64_MAX, config.window_bytes);
-  read_integer("TORCH_LAZY_RECOMPUTE_BYTES", 0, INT64_MAX, config.recompute_bytes);
+  read_integer("TORCH_LAZY_REMATERIALIZE_BYTES", 0, INT64_MAX, config.rematerialize_bytes);
   read_choice("TORCH_LAZY_RNG", config.rng, "philox", RandomNumbers::kPhilox, "eager",
               RandomNumbers::kEager);
   read_choice("TORCH_LAZY_ALLOCATOR", config.allocator, "caching", AllocatorKind::kCaching,

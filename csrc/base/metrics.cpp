@@ -28,7 +28,7 @@ Metrics::Operations Metrics::operations() const {
 }
 
 void Metrics::reset() {
-  for (Counter* counter : {&compiles, &run_ns, &windows_run, &onednn_products, &promoted})
+  for (Counter* counter : {&compiles, &run_ns, &windows_run, &onednn_products, &dynamic_scalars})
     counter->store(0, std::memory_order_relaxed);
   for (ByName* named : {&windows, &cuts, &syncs, &fallbacks, &disk_cache}) named->reset();
   const std::lock_guard<std::mutex> lock(mutex_);

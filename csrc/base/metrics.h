@@ -20,7 +20,7 @@ class Metrics {
   Counter run_ns{0};           // nanoseconds spent running windows
   Counter windows_run{0};      // windows run by an executable
   Counter onednn_products{0};  // products that oneDNN computed in MKL's place
-  Counter promoted{0};         // numbers that became arguments of a trace after they had changed
+  Counter dynamic_scalars{0};  // numbers that became arguments of a trace after they had changed
 
   // Counters of recorded operations belong to one recording thread each, which counts without an
   // atomic instruction; readers add them up.

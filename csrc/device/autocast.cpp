@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/lasting_library.h"
+#include "base/immortal_library.h"
 #include "device/lazy_tensor.h"
 
 namespace torch_lazy {
@@ -140,9 +140,9 @@ bool promotes(const std::string& name) {
 }  // namespace
 
 void register_autocast() {
-  lasting_library(torch::Library::IMPL, "_", kCarrier)
+  immortal_library(torch::Library::IMPL, "_", kCarrier)
       .fallback(torch::CppFunction::makeFallthrough());
-  torch::Library& aten = lasting_library(torch::Library::IMPL, "aten", kCarrier);
+  torch::Library& aten = immortal_library(torch::Library::IMPL, "aten", kCarrier);
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& operator_name : dispatcher.getAllOpNames()) {
     if (!operator_name.name.starts_with("aten::")) continue;

@@ -6,7 +6,7 @@
 // except the few below.
 #include <unordered_set>
 
-#include "base/lasting_library.h"
+#include "base/immortal_library.h"
 #include "device/autocast.h"
 #include "device/boxed.h"
 #include "device/register.h"
@@ -68,7 +68,7 @@ bool worth_keeping_whole(const c10::FunctionSchema& schema) {
 }
 
 torch::Library& library(const char* name_space, c10::DispatchKey key) {
-  return lasting_library(torch::Library::IMPL, name_space, key);
+  return immortal_library(torch::Library::IMPL, name_space, key);
 }
 
 }  // namespace

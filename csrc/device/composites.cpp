@@ -14,7 +14,7 @@
 
 #include <limits>
 
-#include "base/lasting_library.h"
+#include "base/immortal_library.h"
 #include "device/call.h"
 #include "device/register.h"
 #include "ops/thread_state.h"
@@ -91,7 +91,7 @@ at::Tensor dropout(const at::Tensor& input, double p, bool train) {
 
 void register_composites() {
   for (const auto key : {c10::DispatchKey::Lazy, c10::DispatchKey::AutogradLazy}) {
-    torch::Library& aten = lasting_library(torch::Library::IMPL, "aten", key);
+    torch::Library& aten = immortal_library(torch::Library::IMPL, "aten", key);
     aten.impl("scaled_dot_product_attention", scaled_dot_product_attention);
     aten.impl("dropout", dropout);
   }

@@ -50,11 +50,11 @@ std::string short_name(const Node* node) {
 
 class Builder {
  public:
-  Builder(const Tape& tape, const Promotion& promotion, c10::Device device)
+  Builder(const Tape& tape, const DynamicScalars& dynamic_scalars, c10::Device device)
       : tape_(tape), device_(device), graph_(std::make_shared<torch::jit::Graph>()) {
     slots_.resize(tape.values);
     storages_.resize(tape.storages);
-    add_numbers(promotion);
+    add_numbers(dynamic_scalars);
   }
 
   WindowGraph build(const std::vector<bool>& live_storages) {
@@ -78,7 +78,7 @@ class Builder {
     bool input = false;
     std::optional<uint32_t> root;  // value slot
   };
-  // A promoted number and the forms of it that operations take.
+  // A dynamic scalar and the forms of it that operations take.
   struct Number {
     Value* input;
     Value* scalar = nullptr;
@@ -127,18 +127,18 @@ class Builder {
 
   // ---- Arguments ----
 
-  void add_numbers(const Promotion& promotion) {
-    for (const PromotedNumber& promoted : promotion) {
-      if (promoted.first != promoted.word) {
-        number_at_[promoted.word] = number_at_.at(promoted.first);
+  void add_numbers(const DynamicScalars& dynamic_scalars) {
+    for (const DynamicScalar& dynamic : dynamic_scalars) {
+      if (dynamic.first != dynamic.word) {
+        number_at_[dynamic.word] = number_at_.at(dynamic.first);
         continue;
       }
       const size_t index = numbers_.size();
       Value* value = graph_->addInput("number" + std::to_string(index));
       value->setType(scalar_type(c10::kDouble));
       numbers_.push_back({value});
-      number_at_[promoted.word] = index;
-      window_.numbers.push_back(promoted.word);
+      number_at_[dynamic.word] = index;
+      window_.numbers.push_back(dynamic.word);
     }
   }
 
@@ -185,13 +185,13 @@ class Builder {
     return insert(graph_->createAutogradZero())->output()->setType(c10::TensorType::get());
   }
 
-  Number* promoted(const Operand& operand) {
+  Number* dynamic_number(const Operand& operand) {
     if (operand.number_word == 0 || numbers_.empty()) return nullptr;
     const auto found = number_at_.find(uint32_t(words_begin_ + operand.number_word));
     return found == number_at_.end() ? nullptr : &numbers_[found->second];
   }
 
-  Value* promoted_argument(Number& number, const c10::TypePtr& formal) {
+  Value* dynamic_argument(Number& number, const c10::TypePtr& formal) {
     if (!is_tensor(formal)) {
       if (!number.scalar) {
         number.scalar = insert("aten::ScalarImplicit", {number.input})->output();
@@ -223,7 +223,7 @@ class Builder {
     return *same->type()->expectRef<c10::TensorType>().scalarType();
   }
 
-  // A list of Scalars of which at least one is promoted.
+  // A list of Scalars of which at least one is dynamic.
   Value* scalar_list(const Operand& operand) {
     std::vector<Value*> elements;
     for (const Operand& item : operand.elements)
@@ -232,7 +232,7 @@ class Builder {
   }
 
   Value* argument(const Operand& operand, const c10::TypePtr& formal) {
-    if (Number* number = promoted(operand)) return promoted_argument(*number, formal);
+    if (Number* number = dynamic_number(operand)) return dynamic_argument(*number, formal);
     switch (operand.kind) {
       case Operand::Kind::kValue:
         return tensor(operand);
@@ -251,7 +251,7 @@ class Builder {
         break;
     }
     for (const Operand& item : operand.elements)
-      if (promoted(item)) return scalar_list(operand);
+      if (dynamic_number(item)) return scalar_list(operand);
     if (operand.constant.isNone() && formal->kind() == c10::TypeKind::TensorType)
       return undefined_tensor();
     const c10::IValue value = argument_constant(operand.constant, formal, device_);
@@ -385,8 +385,8 @@ class Builder {
 }  // namespace
 
 WindowGraph graph_from_tape(const Tape& tape, const std::vector<bool>& live_storages,
-                            const Promotion& promotion, c10::Device device) {
-  return Builder(tape, promotion, device).build(live_storages);
+                            const DynamicScalars& dynamic_scalars, c10::Device device) {
+  return Builder(tape, dynamic_scalars, device).build(live_storages);
 }
 
 }  // namespace torch_lazy

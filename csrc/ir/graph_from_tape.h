@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "tape/promotion.h"
+#include "tape/dynamic_scalars.h"
 #include "tape/tape.h"
 
 namespace torch::jit {
@@ -29,7 +29,7 @@ struct WindowGraph {
 // Every operation becomes one node of its own operator, in order, in-place and view operators as
 // they were called. Beside them stand only prim::Constant, prim::ListConstruct, prim::ListUnpack,
 // prim::AutogradZero (an undefined tensor passed where a Tensor is declared), aten::ScalarImplicit
-// (a bool or a promoted number passed as Scalar), aten::_to_copy (a promoted number passed as
+// (a bool or a dynamic scalar passed as Scalar), aten::_to_copy (a dynamic scalar passed as
 // Tensor, in the operation's own dtype), and aten::alias, aten::_conj, aten::_neg_view where an
 // argument was not passed with the metadata of its value.
 //
@@ -40,11 +40,12 @@ struct WindowGraph {
 // none: they are written in place. `live_storages` is by storage slot and may be shorter than
 // the tape's count.
 //
-// A promoted number is an input, %number0 and so on, in the order of first use; what the tape holds
+// A dynamic scalar is an input, %number0 and so on, in the order of first use; what the tape holds
 // in its place is not looked at.
 //
 // Raises for an operation that TorchScript cannot express, naming its operator.
 WindowGraph graph_from_tape(const Tape& tape, const std::vector<bool>& live_storages,
-                            const Promotion& promotion = {}, c10::Device device = c10::kCPU);
+                            const DynamicScalars& dynamic_scalars = {},
+                            c10::Device device = c10::kCPU);
 
 }  // namespace torch_lazy

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ops/promotable.h"
+#include "ops/dynamic_scalar_arguments.h"
 
 namespace torch_lazy {
 namespace {
@@ -103,7 +103,7 @@ OperatorInfo make_info(const c10::OperatorHandle& handle) {
           effects.random,
           rebinds,
           fills_new_memory(schema),
-          promotable_arguments(schema),
+          dynamic_scalar_arguments(schema),
           name_takes_cpu_tensors(name),
           counts_versions(handle, effects),
           returned_arguments(schema),

@@ -30,8 +30,9 @@ struct alignas(64) OperatorInfo {
   bool may_rebind;
   // Makes memory and fills it with one value (zeros, full_like).
   bool fills;
-  // Schema arguments, one bit each, whose numbers may be promoted; see ops/promotable.h.
-  uint32_t promotable_arguments;
+  // Schema arguments, one bit each, whose numbers may be dynamic; see
+  // ops/dynamic_scalar_arguments.h.
+  uint32_t dynamic_scalar_arguments;
   // Accepts tensors on the CPU beside lazy ones, whatever their size.
   bool takes_cpu_tensors;
   // A composite that PyTorch would take apart above version counting: each tensor it writes counts

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "base/lasting_library.h"
+#include "base/immortal_library.h"
 #include "ops/philox.h"
 
 namespace torch_lazy {
@@ -100,18 +100,18 @@ bool has_random_kernel(c10::ScalarType dtype) {
 }
 
 void register_random_operators() {
-  torch::Library& definitions = lasting_library(torch::Library::DEF, "torch_lazy", std::nullopt);
+  torch::Library& definitions = immortal_library(torch::Library::DEF, "torch_lazy", std::nullopt);
   definitions.def("philox_bernoulli_(Tensor(a!) self, Tensor key, float p) -> Tensor(a!)");
   definitions.def("philox_bernoulli(Tensor self, Tensor key, float p) -> Tensor");
   definitions.def("philox_uniform(Tensor position, Tensor key) -> Tensor");
 
-  torch::Library& cpu = lasting_library(torch::Library::IMPL, "torch_lazy", c10::DispatchKey::CPU);
+  torch::Library& cpu = immortal_library(torch::Library::IMPL, "torch_lazy", c10::DispatchKey::CPU);
   cpu.impl("philox_bernoulli_", philox_bernoulli_);
   cpu.impl("philox_bernoulli", philox_bernoulli);
   cpu.impl("philox_uniform", philox_uniform_at);
 
   torch::Library& meta =
-      lasting_library(torch::Library::IMPL, "torch_lazy", c10::DispatchKey::Meta);
+      immortal_library(torch::Library::IMPL, "torch_lazy", c10::DispatchKey::Meta);
   meta.impl("philox_bernoulli_", meta_bernoulli_);
   meta.impl("philox_bernoulli", meta_bernoulli);
   meta.impl("philox_uniform", meta_uniform);

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/pass_times.h"
-#include "passes/recompute.h"
+#include "passes/rematerialize.h"
 
 namespace torch_lazy {
 namespace {
@@ -23,9 +23,9 @@ class ItemLowering {
     for (const GraphInput& input : inputs) offsets_.push_back(input.offset);
   }
 
-  // Placements are guesses until the kernels are known: one whose kernel reads the old content at
-  // other elements than it writes is taken back. A group is lowered again only where a value that
-  // it touches has got another layout.
+  // BufferAssignment are guesses until the kernels are known: one whose kernel reads the old
+  // content at other elements than it writes is taken back. A group is lowered again only where a
+  // value that it touches has got another layout.
   LoweredItems run() {
     std::vector<Layout> layouts;
     for (const CoreValue& value : graph_.values) layouts.push_back({value.sizes, value.strides, 0});
@@ -37,26 +37,26 @@ class ItemLowering {
     const PassTimer timer("place");
     fused.clear();
     for (const LoweredItem& lowered : items_) fused.push_back(lowered.item);
-    placements_ = place_values(graph_, inputs_, fused);
+    buffer_assignment_ = assign_buffers(graph_, inputs_, fused);
     std::vector<ValueId> taken_back;
     do {
       std::vector<bool> laid_out_anew(layouts.size());
       for (size_t id = 0; id < layouts.size(); ++id)
-        laid_out_anew[id] = !(layouts[id] == placements_.layouts[id]);
-      layouts = placements_.layouts;
+        laid_out_anew[id] = !(layouts[id] == buffer_assignment_.layouts[id]);
+      layouts = buffer_assignment_.layouts;
       taken_back.clear();
       for (LoweredItem& lowered : items_) {
         if (touches(lowered, laid_out_anew)) lower_again(layouts, lowered);
-        take_back_conflicts(graph_, inputs_, lowered.kernels, placements_, taken_back);
+        undo_conflicts(graph_, inputs_, lowered.kernels, buffer_assignment_, taken_back);
       }
     } while (!taken_back.empty());
-    return {std::move(items_), std::move(placements_)};
+    return {std::move(items_), std::move(buffer_assignment_)};
   }
 
  private:
   std::vector<FusedItem> fuse_all() const {
     const PassTimer timer("fuse");
-    return recompute(graph_, fuse(graph_), options_.recompute_bytes);
+    return rematerialize(graph_, fuse(graph_), options_.rematerialize_bytes);
   }
 
   codegen::LowerContext context(const std::vector<Layout>& layouts) const {
@@ -106,7 +106,7 @@ class ItemLowering {
   const PlanOptions options_;
   std::vector<int64_t> offsets_;
   std::vector<LoweredItem> items_;
-  Placements placements_;
+  BufferAssignment buffer_assignment_;
   std::unordered_set<NodeId> made_for_library_;  // inlined nodes that a library call reads
 };
 

@@ -6,7 +6,7 @@
 
 #include "codegen/lower.h"
 #include "passes/fuse.h"
-#include "plan/placement.h"
+#include "plan/buffer_assignment.h"
 #include "plan/plan.h"
 
 namespace torch_lazy {
@@ -18,7 +18,7 @@ struct LoweredItem {
 
 struct LoweredItems {
   std::vector<LoweredItem> items;  // in the order they run
-  Placements placements;
+  BufferAssignment placements;
 };
 
 // Groups that cannot be a kernel are split, down to nodes for library calls.

@@ -29,7 +29,7 @@ class Planner {
   Plan make() {
     LoweredItems lowered_items = lower_items(graph_, inputs_, options_);
     items_ = std::move(lowered_items.items);
-    placements_ = std::move(lowered_items.placements);
+    buffer_assignment_ = std::move(lowered_items.placements);
     const PassTimer timer("plan");
     plan_.slots = uint32_t(graph_.values.size());
     library_ = steps_from_graph(*graph_.graph, c10::kCPU);
@@ -119,11 +119,11 @@ class Planner {
 
   void mark(ValueId id) {
     const ValueId base = graph_.base_of(id);
-    needs_tensor_[size_t(placements_.root(base))] = true;
+    needs_tensor_[size_t(buffer_assignment_.root(base))] = true;
   }
 
   void allocate(ValueId id, int64_t origin) {
-    const ValueId root = placements_.root(id);
+    const ValueId root = buffer_assignment_.root(id);
     if (!needs_tensor_[size_t(root)] || ready_[size_t(root)]) return;
     const CoreValue& made = value(root);
     add(AllocateStep{uint32_t(root), made.dtype, made.sizes, made.strides}, origin);
@@ -147,11 +147,11 @@ class Planner {
       view.base = tensor_slot(maker.inputs[0]);
       view.layout = maker.layout;
     } else {
-      const ValueId root = placements_.root(id);
+      const ValueId root = buffer_assignment_.root(id);
       TORCH_INTERNAL_ASSERT(root != id, "%", wanted.value->debugName(),
                             " is read before it is made");
       view.base = tensor_slot(root);
-      view.layout = placements_.layouts[size_t(id)];
+      view.layout = buffer_assignment_.layouts[size_t(id)];
       view.layout.offset = first_element(id);
     }
     add(std::move(view), maker.origin);
@@ -183,7 +183,7 @@ class Planner {
       ++plan_.kernels;
     }
     for (const ValueId id : group.stored)
-      if (placements_.root(id) == id) ready_[size_t(id)] = true;
+      if (buffer_assignment_.root(id) == id) ready_[size_t(id)] = true;
     partials_.clear();
   }
 
@@ -191,7 +191,7 @@ class Planner {
   void tell_overlaps(LoweredKernel& kernel) const {
     const auto memory = [&](const BufferBinding& binding) -> int64_t {
       if (binding.value < 0) return binding.value;
-      const ValueId root = placements_.root(binding.value);
+      const ValueId root = buffer_assignment_.root(binding.value);
       const int32_t input = value(root).input;
       return input == kNoId ? root : -(int64_t(1) << 32) - inputs_[size_t(input)].storage;
     };
@@ -219,7 +219,7 @@ class Planner {
       arena_.use(found->second.slot, plan_.steps.size());
       return found->second;
     }
-    const ValueId root = placements_.root(binding.value);
+    const ValueId root = buffer_assignment_.root(binding.value);
     if (needs_tensor_[size_t(root)]) {
       TORCH_INTERNAL_ASSERT(ready_[size_t(root)], "a kernel touches a tensor before it is made");
       return {false, uint32_t(root), 0};
@@ -252,7 +252,7 @@ class Planner {
         emit_scatter(id);
         return;
       case CoreKind::kCat:
-        if (placements_.joined.count(id)) {
+        if (buffer_assignment_.joined.count(id)) {
           emit_cat(id);
           return;
         }
@@ -287,7 +287,7 @@ class Planner {
     const size_t dim = size_t(cat.dims[0]);
     Layout layout{value(whole).sizes, value(whole).strides, 0};
     int64_t begin = 0;
-    const std::unordered_set<size_t>& joined = placements_.joined.at(id);
+    const std::unordered_set<size_t>& joined = buffer_assignment_.joined.at(id);
     for (size_t i = 0; i < cat.inputs.size(); ++i) {
       const ValueId piece = cat.inputs[i];
       layout.sizes = value(piece).sizes;
@@ -298,7 +298,7 @@ class Planner {
       add(CopyStep{source, region_slot(uint32_t(whole), layout, cat.origin)}, cat.origin);
       ++plan_.copies;
     }
-    if (placements_.root(whole) == whole) ready_[size_t(whole)] = true;
+    if (buffer_assignment_.root(whole) == whole) ready_[size_t(whole)] = true;
   }
 
   bool is_input(ValueId id) const { return value(id).producer == kNoId; }
@@ -307,15 +307,15 @@ class Planner {
   int64_t first_element(ValueId id) const {
     const ValueId base = graph_.base_of(id);
     if (base != id) return node(value(id).producer).layout.offset;
-    const ValueId root = placements_.root(id);
-    return placements_.layouts[size_t(id)].offset +
+    const ValueId root = buffer_assignment_.root(id);
+    return buffer_assignment_.layouts[size_t(id)].offset +
            (is_input(root) ? offsets_[size_t(value(root).input)] : 0);
   }
 
   void emit_scatter(NodeId id) {
     const CoreNode& scatter = node(id);
     const ValueId made = scatter.outputs[0], base = scatter.inputs[0];
-    if (placements_.root(made) == made) {
+    if (buffer_assignment_.root(made) == made) {
       allocate(made, scatter.origin);
       add(CopyStep{tensor_slot(base), uint32_t(made)}, scatter.origin);
       ready_[size_t(made)] = true;
@@ -333,7 +333,7 @@ class Planner {
   void emit_write_back(NodeId id) {
     const CoreNode& copy = node(id);
     if (copy.kind != CoreKind::kWriteBack) return;
-    if (placements_.written_in_place.count(id)) return;
+    if (buffer_assignment_.written_in_place.count(id)) return;
     const auto kept = kept_sources_.find(id);
     const uint32_t source =
         kept != kept_sources_.end() ? kept->second : tensor_slot(copy.inputs[1]);
@@ -372,7 +372,7 @@ class Planner {
   const std::vector<GraphInput>& inputs_;
   const PlanOptions options_;
   std::vector<int64_t> offsets_;
-  Placements placements_;
+  BufferAssignment buffer_assignment_;
   std::vector<LoweredItem> items_;
   GraphSteps library_;
   std::vector<ValueId> value_of_slot_;

@@ -93,7 +93,7 @@ struct Plan {
 struct PlanOptions {
   int lanes = 16;
   int threads = 1;
-  int64_t recompute_bytes = INT64_MAX;  // see passes/recompute.h; nothing unless asked
+  int64_t rematerialize_bytes = INT64_MAX;  // see passes/rematerialize.h; nothing unless asked
 };
 
 // `inputs` describes the graph's inputs.

@@ -44,7 +44,7 @@ py::dict metrics_dict() {
   result["run_ns"] = all.run_ns.load();
   result["windows_run"] = all.windows_run.load();
   result["onednn_products"] = all.onednn_products.load();
-  result["promoted"] = all.promoted.load();
+  result["dynamic_scalars"] = all.dynamic_scalars.load();
   result["windows"] = all.windows.counts();
   result["cuts"] = all.cuts.counts();
   result["syncs"] = all.syncs.counts();
@@ -126,7 +126,7 @@ void bind_config(py::module_& module) {
   TORCH_LAZY_SETTING(debug);
   TORCH_LAZY_SETTING(window_operations);
   TORCH_LAZY_SETTING(window_bytes);
-  TORCH_LAZY_SETTING(recompute_bytes);
+  TORCH_LAZY_SETTING(rematerialize_bytes);
 #undef TORCH_LAZY_SETTING
   module.def("get_cache_dir", [] { return config().cache_directory; });
   module.def("get_cache_bytes", [] { return config().cache_bytes; });
@@ -146,7 +146,7 @@ PYBIND11_MODULE(_C, module) {
   module.attr("torch_version") = TORCH_LAZY_TORCH_VERSION;
   module.def("register_device", [] {
     set_warning_sink(&warn_in_python);
-    register_interpreter_backend();
+    register_reference_backend();
     register_cpu_backend();
     register_device();
   });

@@ -126,20 +126,20 @@ Runnable executable_for(const CompiledTrace& trace, const WindowGraph& window,
 
 }  // namespace
 
-CompiledTrace::CompiledTrace(Tape tape, Promotion promotion, std::vector<bool> live,
+CompiledTrace::CompiledTrace(Tape tape, DynamicScalars dynamic_scalars, std::vector<bool> live,
                              bool deterministic)
     : tape_(std::move(tape)),
-      promotion_(std::move(promotion)),
+      dynamic_scalars_(std::move(dynamic_scalars)),
       deterministic_(deterministic),
       live_(std::move(live)) {
-  if (!promotion_.empty()) {
+  if (!dynamic_scalars_.empty()) {
     uint32_t next = 0;
     for (size_t i = 0; i < tape_.size(); ++i) {
-      promotion_begins_.push_back(next);
+      dynamic_scalar_begins_.push_back(next);
       const size_t end = tape_.words_begin(i) + tape_.words(i).size();
-      while (next < promotion_.size() && promotion_[next].word < end) ++next;
+      while (next < dynamic_scalars_.size() && dynamic_scalars_[next].word < end) ++next;
     }
-    promotion_begins_.push_back(next);
+    dynamic_scalar_begins_.push_back(next);
   }
   outputs_.reserve(tape_.size());
   for (size_t i = 0; i < tape_.size(); ++i) outputs_.push_back(decode_outputs(tape_.outputs(i)));
@@ -173,7 +173,7 @@ void CompiledTrace::compile() {
     auto version = std::make_shared<Version>();
     {
       const PassTimer timer("graph");
-      version->graph = graph_from_tape(tape_, live, promotion_);
+      version->graph = graph_from_tape(tape_, live, dynamic_scalars_);
     }
     version->live = std::move(live);
     const Runnable runnable = executable_for(*this, version->graph, version->live, deterministic_);
@@ -206,19 +206,20 @@ void queue_compile(const std::shared_ptr<CompiledTrace>& trace) {
 
 }  // namespace
 
-std::shared_ptr<CompiledTrace> compiled_trace(const Tape& recorded, const Promotion& promotion,
+std::shared_ptr<CompiledTrace> compiled_trace(const Tape& recorded,
+                                              const DynamicScalars& dynamic_scalars,
                                               const std::vector<bool>& live, bool deterministic,
                                               std::chrono::nanoseconds spent) {
-  Tape masked;  // left empty without promotion
-  if (!promotion.empty()) masked = recorded.prefix(recorded.size());
-  for (const PromotedNumber& number : promotion) masked.clear_word(number.word);
-  const Tape& tape = promotion.empty() ? recorded : masked;
+  Tape masked;  // left empty without dynamic_scalars
+  if (!dynamic_scalars.empty()) masked = recorded.prefix(recorded.size());
+  for (const DynamicScalar& number : dynamic_scalars) masked.clear_word(number.word);
+  const Tape& tape = dynamic_scalars.empty() ? recorded : masked;
   const Tape::Hash hash = tape.hash();
   Cache& all = cache();
   const std::lock_guard<std::mutex> lock(all.mutex);
   std::shared_ptr<CompiledTrace> found;
   for (const auto& trace : all.traces[hash])
-    if (trace->promotion() == promotion && trace->deterministic() == deterministic &&
+    if (trace->dynamic_scalars() == dynamic_scalars && trace->deterministic() == deterministic &&
         trace->tape().same_words(tape))
       found = trace;
   if (!found) {
@@ -228,8 +229,8 @@ std::shared_ptr<CompiledTrace> compiled_trace(const Tape& recorded, const Promot
       ++all.generation;
     }
     all.operations += tape.size();
-    found =
-        std::make_shared<CompiledTrace>(tape.prefix(tape.size()), promotion, live, deterministic);
+    found = std::make_shared<CompiledTrace>(tape.prefix(tape.size()), dynamic_scalars, live,
+                                            deterministic);
     all.traces[hash].push_back(found);
   }
   if (found->finished()) return found;

@@ -10,7 +10,7 @@
 
 #include "backend/backend.h"
 #include "ir/graph_from_tape.h"
-#include "tape/promotion.h"
+#include "tape/dynamic_scalars.h"
 #include "tape/tape.h"
 
 namespace torch_lazy {
@@ -20,17 +20,18 @@ class CompiledTrace : public std::enable_shared_from_this<CompiledTrace> {
  public:
   // `live`: by storage slot, whether it outlived the window when the trace was taped.
   // `deterministic`: what CompileOptions has.
-  CompiledTrace(Tape tape, Promotion promotion, std::vector<bool> live, bool deterministic = false);
+  CompiledTrace(Tape tape, DynamicScalars dynamic_scalars, std::vector<bool> live,
+                bool deterministic = false);
 
-  // Promoted numbers are 0 on it: the trace has none of its own.
+  // Dynamic scalars are 0 on it: the trace has none of its own.
   const Tape& tape() const { return tape_; }
-  const Promotion& promotion() const { return promotion_; }
+  const DynamicScalars& dynamic_scalars() const { return dynamic_scalars_; }
   bool deterministic() const { return deterministic_; }
   // Of one operation.
-  c10::ArrayRef<PromotedNumber> promoted(size_t operation) const {
-    if (promotion_.empty()) return {};
-    const uint32_t begin = promotion_begins_[operation];
-    return {promotion_.data() + begin, promotion_begins_[operation + 1] - begin};
+  c10::ArrayRef<DynamicScalar> dynamic(size_t operation) const {
+    if (dynamic_scalars_.empty()) return {};
+    const uint32_t begin = dynamic_scalar_begins_[operation];
+    return {dynamic_scalars_.data() + begin, dynamic_scalar_begins_[operation + 1] - begin};
   }
   const std::vector<OutputMetadata>& outputs(size_t operation) const { return outputs_[operation]; }
 
@@ -54,7 +55,7 @@ class CompiledTrace : public std::enable_shared_from_this<CompiledTrace> {
 
   // The graph that was compiled for these outputs, made again.
   std::shared_ptr<torch::jit::Graph> graph_of(const std::vector<bool>& live) const {
-    return graph_from_tape(tape_, live, promotion_).graph;
+    return graph_from_tape(tape_, live, dynamic_scalars_).graph;
   }
 
   // Called by the compile queue, off the recording thread. Never raises: a compile that fails is
@@ -63,9 +64,10 @@ class CompiledTrace : public std::enable_shared_from_this<CompiledTrace> {
 
  private:
   const Tape tape_;
-  const Promotion promotion_;
+  const DynamicScalars dynamic_scalars_;
   const bool deterministic_;
-  std::vector<uint32_t> promotion_begins_;  // by operation, and one past; none without promotion
+  std::vector<uint32_t>
+      dynamic_scalar_begins_;  // by operation, and one past; none without dynamic_scalars
   std::vector<std::vector<OutputMetadata>> outputs_;  // by operation
   mutable std::mutex mutex_;                          // guards the fields below
   std::vector<bool> live_;
@@ -79,10 +81,11 @@ class CompiledTrace : public std::enable_shared_from_this<CompiledTrace> {
   std::chrono::nanoseconds spent{0};  // see compiling_pays()
 };
 
-// The compiled trace with these words, whatever the promoted numbers, made if there is none yet; it
-// is queued for compiling once that pays. Of the state word a compile depends on `deterministic`
+// The compiled trace with these words, whatever the dynamic scalars, made if there is none yet; it
+// is queued for compiling once that pays. Of the global state a compile depends on `deterministic`
 // alone: the rest is in force when the executable runs. `spent`: how long its recording took.
-std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape, const Promotion& promotion,
+std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape,
+                                              const DynamicScalars& dynamic_scalars,
                                               const std::vector<bool>& live, bool deterministic,
                                               std::chrono::nanoseconds spent);
 

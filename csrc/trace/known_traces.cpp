@@ -21,10 +21,10 @@ uint64_t hash_words(c10::ArrayRef<uint64_t> words) {
 void Segment::Exits::add(std::unique_ptr<Segment> segment) {
   std::vector<uint32_t> words;
   const size_t begin = segment->trace_->tape().words_begin(segment->from_);
-  for (const PromotedNumber& number : segment->promoted(0))
+  for (const DynamicScalar& number : segment->dynamic(0))
     words.push_back(uint32_t(number.word - begin));
-  if (std::find(promoted.begin(), promoted.end(), words) == promoted.end())
-    promoted.push_back(std::move(words));
+  if (std::find(dynamic.begin(), dynamic.end(), words) == dynamic.end())
+    dynamic.push_back(std::move(words));
   by_words.emplace(hash_words(segment->words(0)), std::move(segment));
 }
 
@@ -32,7 +32,7 @@ template <typename Visit>
 void Segment::Exits::each(const Tape& tape, size_t begin, size_t end, const Visit& visit) const {
   const auto words = tape.all_words().slice(begin, end - begin);
   c10::SmallVector<uint64_t, 64> masked;
-  for (const std::vector<uint32_t>& pattern : promoted) {
+  for (const std::vector<uint32_t>& pattern : dynamic) {
     uint64_t hash;
     if (pattern.empty()) {
       hash = hash_words(words);
@@ -49,7 +49,7 @@ void Segment::Exits::each(const Tape& tape, size_t begin, size_t end, const Visi
 }
 
 bool Segment::matches(size_t index, const Tape& tape, size_t begin, size_t end) const {
-  const auto numbers = promoted(index);
+  const auto numbers = dynamic(index);
   if (numbers.empty()) return equal_words(words(index), tape.all_words().slice(begin, end - begin));
   return torch_lazy::matches(tape.all_words(), begin, end, words(index), numbers);
 }
@@ -80,7 +80,7 @@ bool Cursor::advance(const Tape& tape) {
 }
 
 bool Cursor::find_again(const Tape& tape, bool to_end) {
-  if (!traces_->promotes_) return false;
+  if (!traces_->has_dynamic_scalars_) return false;
   struct Place {
     Segment* segment;
     size_t index;
@@ -116,9 +116,9 @@ bool Cursor::find_again(const Tape& tape, bool to_end) {
 
 bool Cursor::advance_equal(const CompiledTrace& trace, size_t operation) {
   const auto words = trace.tape().words(operation);
-  const auto promoted = trace.promoted(operation);
+  const auto dynamic = trace.dynamic(operation);
   const auto same = [&](const Segment& segment, size_t index) {
-    return equal_words(segment.words(index), words) && segment.promoted(index).equals(promoted);
+    return equal_words(segment.words(index), words) && segment.dynamic(index).equals(dynamic);
   };
   if (index_ < segment_->size() && same(*segment_, index_)) {
     ++index_;
@@ -152,7 +152,7 @@ void KnownTraces::insert(const std::shared_ptr<CompiledTrace>& trace, bool autom
     cursor.index_ = tape.size() - matched;
   }
   cursor.segment_->ends_[cursor.index_] = {trace, automatic_end};
-  promotes_ |= !trace->promotion().empty();
+  has_dynamic_scalars_ |= !trace->dynamic_scalars().empty();
 }
 
 }  // namespace torch_lazy

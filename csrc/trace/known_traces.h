@@ -4,9 +4,9 @@
 // have exits to other segments (a branch that was learnt) and ends (a window was cut there). Owned
 // by one recorder and only touched by the thread that holds the recording lock.
 //
-// A segment's operations may have promoted numbers (tape/promotion.h): then a recording can match
-// more than one path, and the one it follows may turn out to be the wrong one. It is looked for
-// again from the root.
+// A segment's operations may have dynamic scalars (tape/dynamic_scalars.h): then a recording can
+// match more than one path, and the one it follows may turn out to be the wrong one. It is looked
+// for again from the root.
 #pragma once
 
 #include <memory>
@@ -36,8 +36,8 @@ class Segment {
   c10::ArrayRef<uint64_t> output_words(size_t index) const {
     return trace_->tape().outputs(from_ + index);
   }
-  c10::ArrayRef<PromotedNumber> promoted(size_t index) const {
-    return trace_->promoted(from_ + index);
+  c10::ArrayRef<DynamicScalar> dynamic(size_t index) const {
+    return trace_->dynamic(from_ + index);
   }
   const std::vector<OutputMetadata>& outputs(size_t index) const {
     return trace_->outputs(from_ + index);
@@ -54,10 +54,10 @@ class Segment {
   // Where recordings leave the segment. Few, but at the start of a tree or of a loop whose numbers
   // change there can be thousands: by hash of the first operation's words.
   struct Exits {
-    // Promoted words are hashed as 0.
+    // Dynamic words are hashed as 0.
     std::unordered_multimap<uint64_t, std::unique_ptr<Segment>> by_words;
-    // Which words of a first operation are promoted; of all exits, each once.
-    std::vector<std::vector<uint32_t>> promoted;
+    // Which words of a first operation are dynamic; of all exits, each once.
+    std::vector<std::vector<uint32_t>> dynamic;
 
     void add(std::unique_ptr<Segment> segment);
     // Calls visit(segment) for exits that the tape's operation follows until it returns true.
@@ -89,7 +89,7 @@ class Cursor {
  private:
   friend class KnownTraces;
   explicit Cursor(class KnownTraces* traces);
-  // Steps over the operation if the tree has the very same one here, with the same promoted words.
+  // Steps over the operation if the tree has the very same one here, with the same dynamic words.
   bool advance_equal(const CompiledTrace& trace, size_t operation);
 
   KnownTraces* traces_ = nullptr;
@@ -107,7 +107,7 @@ class KnownTraces {
  private:
   friend class Cursor;
   Segment root_;
-  bool promotes_ = false;  // some trace has promoted numbers: several paths may match
+  bool has_dynamic_scalars_ = false;  // some trace has dynamic scalars: several paths may match
 };
 
 }  // namespace torch_lazy

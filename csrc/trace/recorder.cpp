@@ -60,7 +60,7 @@ void Recorder::begin(const OperatorInfo& op) {
   const bool locates_now = (locating_takes_gil() && familiarity_.familiar()) || config().debug > 0;
   location_ = locates_now ? current_operation_location(backward) : kNoLocation;
   inputs_before_ = inputs_.size();
-  const bool same_state = StateWord::current_version() == state_version_;
+  const bool same_state = GlobalState::current_version() == state_version_;
   // Going into backward is no border: what autograd keeps is dead once it was used, so a window
   // with both needs no memory for most of it, and the graphs of backward are as many as forward's.
   const bool backward_ended = backward_ && !backward;
@@ -210,14 +210,14 @@ void Recorder::abandon() noexcept {
 // ---------------------------------------------------------------- cuts
 
 void Recorder::start_window(bool backward) {
-  key_ = {StateWord::current(), backward};
-  state_version_ = StateWord::current_version();
+  key_ = {GlobalState::current(), backward};
+  state_version_ = GlobalState::current_version();
   if (const uint64_t generation = trace_generation(); generation != generation_) {
     generation_ = generation;
     known_.clear();
     awaited_.clear();
     awaited_traces_.clear();
-    sightings_.clear();
+    profile_.clear();
   }
   admit_ready_traces();
   started_ = std::chrono::steady_clock::now();
@@ -334,22 +334,22 @@ std::vector<bool> Recorder::live() const {
 
 bool Recorder::learn(bool automatic) {
   if (!trusted_ || !familiarity_.teaches()) return false;
-  const std::vector<uint32_t> words = promotable_words(tape_);
+  const std::vector<uint32_t> words = dynamic_scalar_words(tape_);
   c10::SmallVector<uint64_t, 16> numbers;
   for (const uint32_t word : words) numbers.push_back(tape_.all_words()[word]);
-  const auto [history, promoted] = sightings_.add(tape_.hash_without(words), numbers);
+  const auto [history, dynamic] = profile_.add(tape_.hash_without(words), numbers);
   familiarity_.learn(tape_.size(), history != nullptr);
   if (!history) return false;
-  if (promoted > 0) increment(metrics().promoted, int64_t(promoted));
+  if (dynamic > 0) increment(metrics().dynamic_scalars, int64_t(dynamic));
   if (config().defer == Defer::kNever) return true;
   if (!familiarity_.familiar()) {
     // The lines of its operations are not known. They are waited for, but not for ever.
     constexpr uint32_t kMostWithoutLines = 6;
     if (history->recordings() < kMostWithoutLines) return true;
   }
-  auto trace =
-      compiled_trace(tape_, history->promotion(words), live(), key_.state.deterministic_algorithms,
-                     std::chrono::steady_clock::now() - started_);
+  auto trace = compiled_trace(tape_, history->dynamic_scalars(words), live(),
+                              key_.state.deterministic_algorithms,
+                              std::chrono::steady_clock::now() - started_);
   if (!awaited_traces_.insert(trace.get()).second) return true;
   if (trace->finished())
     finished_seen_ = 0;  // by another thread: admitted when the next window starts

@@ -30,12 +30,12 @@
 #include "plan/step.h"
 #include "tape/tape.h"
 #include "trace/familiarity.h"
+#include "trace/global_state.h"
 #include "trace/known_traces.h"
 #include "trace/period.h"
 #include "trace/recording_lock.h"
-#include "trace/sightings.h"
-#include "trace/state_word.h"
 #include "trace/storage_state.h"
+#include "trace/trace_profile.h"
 
 namespace torch_lazy {
 
@@ -60,7 +60,7 @@ class Recorder {
 
   // --- One operation: begin, its arguments, match, then outputs one way or the other.
 
-  // Cuts at borders (backward, state word), raises an error left by such a cut. Takes the lock.
+  // Cuts at borders (backward, global state), raises an error left by such a cut. Takes the lock.
   void begin(const OperatorInfo& op);
   // Returns whether the caller must hand over the tensor with bind_input().
   bool tensor(ValueBinding& binding, StorageState& storage, const c10::TensorImpl& impl,
@@ -126,10 +126,10 @@ class Recorder {
   };
   // What holds where a window begins, and chooses among the known traces.
   struct TraceKey {
-    StateWord state;
+    GlobalState state;
     bool backward = false;
     bool operator<(const TraceKey& other) const {
-      // StateWord is plain data without padding.
+      // GlobalState is plain data without padding.
       const int order = std::memcmp(&state, &other.state, sizeof state);
       return order != 0 ? order < 0 : backward < other.backward;
     }
@@ -165,7 +165,7 @@ class Recorder {
   void bind_storage(StorageState& storage, int64_t bytes, bool made, uint32_t root);
   static void wait_until_idle(Lock& lock, Recorder& recorder);
 
-  // The calling thread's, once it has one. See StateWord for the model.
+  // The calling thread's, once it has one. See GlobalState for the model.
 #if defined(__GLIBC__)
   [[gnu::tls_model("initial-exec")]]
 #endif
@@ -181,7 +181,7 @@ class Recorder {
   std::chrono::steady_clock::time_point started_;  // when the window was opened
   bool diverged_ = false;                          // began deferring, then left the known traces
   TraceKey key_;                                   // of the window
-  uint32_t state_version_ = 0;                     // of its state, see StateWord::current_version
+  uint32_t state_version_ = 0;                     // of its state, see GlobalState::current_version
   Tape tape_;
   Cursor cursor_;
   std::vector<BoundStorage> storages_;
@@ -196,7 +196,7 @@ class Recorder {
   std::vector<Awaited> awaited_;
   std::unordered_set<const CompiledTrace*> awaited_traces_;  // of `awaited_`
   uint64_t finished_seen_ = 0;  // finished_compiles() when `awaited_` was last looked through
-  Sightings sightings_;         // by hash of the tape without the numbers that may be promoted
+  TraceProfile profile_;        // by hash of the tape without the numbers that may be dynamic
   PeriodDetector period_;
 
   static RecordingLock& mutex();

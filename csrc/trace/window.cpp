@@ -72,7 +72,7 @@ void Recorder::run_window(Lock& lock, const CompiledTrace::Version& version) {
   const size_t own_inputs = inputs.size();
   {
     const RunTimer timer;
-    const ScopedState state(key_.state);
+    const ScopedGlobalState state(key_.state);
     append_numbers(tape_, version.graph.numbers, numbers, inputs);
     const RunArguments arguments{inputs, {}, {}, c10::Stream(c10::Stream::DEFAULT, c10::kCPU)};
     try {
@@ -114,7 +114,7 @@ void Recorder::run_by_operation(Lock& lock, size_t operations) {
   RunResult result;
   {
     const RunTimer timer;
-    const ScopedState state(key_.state);
+    const ScopedGlobalState state(key_.state);
     Values values(tape_.values);
     try {
       std::vector<Step> steps;

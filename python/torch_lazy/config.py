@@ -26,8 +26,8 @@ class _Config:
                                                      5 every operation
     window_operations   ``TORCH_LAZY_WINDOW_OPERATIONS``  most operations in a window
     window_bytes        ``TORCH_LAZY_WINDOW_BYTES``  most bytes a window keeps longer than eager
-    recompute_bytes     ``TORCH_LAZY_RECOMPUTE_BYTES``  least bytes of a value that kernels make
-                                                     again instead of storing and reading it
+    rematerialize_bytes  ``TORCH_LAZY_REMATERIALIZE_BYTES``  least bytes of a value that kernels
+                                                     make again instead of storing and reading it
     allocator           ``TORCH_LAZY_ALLOCATOR``     "caching": freed memory is kept for reuse;
                                                      "system": PyTorch's own CPU allocator. Read
                                                      only: it is chosen when the process starts
@@ -48,7 +48,7 @@ class _Config:
         "debug",
         "window_operations",
         "window_bytes",
-        "recompute_bytes",
+        "rematerialize_bytes",
         "allocator",
         "cache_dir",
         "cache_bytes",

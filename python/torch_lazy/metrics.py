@@ -12,8 +12,8 @@ def metrics() -> dict[str, Any]:
     were run by a window and ``run_at_once`` at the call. ``windows`` counts windows by how they
     ended (cold, warm, hot, diverged), ``cuts`` and ``syncs`` by cause, ``fallbacks`` operators that
     cost speed by name. ``windows_run`` windows were run by executables in ``run_ns`` nanoseconds;
-    ``compiles`` counts executables made, ``promoted`` numbers that changed and became arguments of
-    their window, ``onednn_products`` matrix products that oneDNN computed where eager calls MKL.
+    ``compiles`` counts executables made, ``dynamic_scalars`` numbers that changed and became inputs
+    of their window, ``onednn_products`` matrix products that oneDNN computed where eager calls MKL.
     ``disk_cache`` counts kernels found on disk (hit) or not (miss), compiled and kept
     (stored), removed for others (evicted), and failures (refused, broken, not stored).
     ``compile_ns`` is the processor time of compiles in nanoseconds, by pass.

@@ -42,7 +42,7 @@ class NotingBackend final : public HostBackend {
 class CompiledTraceTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    if (registered_backends().empty()) register_interpreter_backend();
+    if (registered_backends().empty()) register_reference_backend();
     register_backend(
         "noting", []() -> std::unique_ptr<Backend> { return std::make_unique<NotingBackend>(); });
   }
@@ -62,7 +62,7 @@ void compile_window(int64_t elements, bool deterministic) {
   TapeBuilder window;
   const Handle x = window.input(at::ones({elements}));
   const Handle y = window.call("aten::exp", "", {x})[0];
-  std::make_shared<CompiledTrace>(window.tape.prefix(1), Promotion(), window.live({y}),
+  std::make_shared<CompiledTrace>(window.tape.prefix(1), DynamicScalars(), window.live({y}),
                                   deterministic)
       ->compile();
 }

@@ -21,15 +21,15 @@ using Handles = TapeBuilder::Handles;
 
 const c10::IValue kNone;
 
-Backend& interpreter() {
-  if (registered_backends().empty()) register_interpreter_backend();
+Backend& reference() {
+  if (registered_backends().empty()) register_reference_backend();
   return backend_by_name("interpreter");
 }
 
 RunResult run(const WindowGraph& window, const std::vector<at::Tensor>& inputs) {
   verify_graph(*window.graph);
-  const auto executable = interpreter().compile(window.graph, {.verify = true})->get();
-  return executable->run({.inputs = inputs, .stream = interpreter().current_stream(0)});
+  const auto executable = reference().compile(window.graph, {.verify = true})->get();
+  return executable->run({.inputs = inputs, .stream = reference().current_stream(0)});
 }
 
 std::string message_of(const std::exception_ptr& error) {
@@ -46,10 +46,10 @@ void expect_as_recorded(const TapeBuilder& window, const Handles& live, const Ha
   const WindowGraph graph = graph_from_tape(window.tape, window.live(live));
   verify_graph(*graph.graph);
   for (const bool verify : {false, true}) {
-    const auto executable = interpreter().compile(graph.graph, {.verify = verify})->get();
+    const auto executable = reference().compile(graph.graph, {.verify = verify})->get();
     const std::vector<at::Tensor> given = window.inputs();
     const RunResult result =
-        executable->run({.inputs = given, .stream = interpreter().current_stream(0)});
+        executable->run({.inputs = given, .stream = reference().current_stream(0)});
 
     if (result.failure) FAIL() << message_of(result.failure->error);
     ASSERT_EQ(result.outputs.size(), graph.output_storages.size());
@@ -253,10 +253,10 @@ TEST(Interpreter, RunsBelowAutograd) {
 }
 
 TEST(Interpreter, IsRegisteredOnceUnderItsName) {
-  EXPECT_EQ(interpreter().name(), "interpreter");
-  EXPECT_EQ(interpreter().properties(0).device, c10::Device(c10::kCPU));
-  EXPECT_TRUE(interpreter().has_eager_kernels());
-  EXPECT_THROW(register_interpreter_backend(), c10::Error);
+  EXPECT_EQ(reference().name(), "interpreter");
+  EXPECT_EQ(reference().properties(0).device, c10::Device(c10::kCPU));
+  EXPECT_TRUE(reference().has_eager_kernels());
+  EXPECT_THROW(register_reference_backend(), c10::Error);
 }
 
 }  // namespace

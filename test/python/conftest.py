@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 os.environ.setdefault("TORCH_LAZY_RNG", "eager")
 
 # Tensors of tests are small: kernels make values of any size again where that is cheaper.
-os.environ.setdefault("TORCH_LAZY_RECOMPUTE_BYTES", "1")
+os.environ.setdefault("TORCH_LAZY_REMATERIALIZE_BYTES", "1")
 
 # Kernels are kept for the child processes of this run, and not beside the user's.
 os.environ["TORCH_LAZY_CACHE_DIR"] = tempfile.mkdtemp(prefix="torch_lazy_test_")

@@ -77,7 +77,7 @@ class CpuBackend final : public HostBackend {
     const CoreGraph core =
         core_graph_of(*graph, options.inputs, onednn ? GraphPass(choose_products) : GraphPass());
     Plan plan = make_plan(core, options.inputs,
-                          {machine.lanes, at::get_num_threads(), config().recompute_bytes});
+                          {machine.lanes, at::get_num_threads(), config().rematerialize_bytes});
     if (config().debug >= kDebugPasses) debug_print("plan\n" + to_string(plan));
     const PassTimer timer("kernels");
     std::vector<PlanKernel> kernels;

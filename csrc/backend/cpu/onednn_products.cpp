@@ -10,7 +10,7 @@
 #include <c10/util/hash.h>
 #include <torch/library.h>
 
-#include "base/lasting_library.h"
+#include "base/immortal_library.h"
 #include "base/metrics.h"
 #include "base/one_a_process.h"
 
@@ -103,11 +103,11 @@ bool ProductAdmission::admit(const ProductShape& shape) {
 
 void register_onednn_products() {
   torch::Library& definitions =
-      lasting_library(torch::Library::FRAGMENT, "torch_lazy", std::nullopt);
+      immortal_library(torch::Library::FRAGMENT, "torch_lazy", std::nullopt);
   definitions.def("onednn_mm(Tensor self, Tensor mat2) -> Tensor");
   definitions.def("onednn_addmm(Tensor self, Tensor mat1, Tensor mat2) -> Tensor");
 
-  torch::Library& cpu = lasting_library(torch::Library::IMPL, "torch_lazy", c10::DispatchKey::CPU);
+  torch::Library& cpu = immortal_library(torch::Library::IMPL, "torch_lazy", c10::DispatchKey::CPU);
   cpu.impl("onednn_mm", onednn_mm);
   cpu.impl("onednn_addmm", onednn_addmm);
 }

@@ -25,9 +25,9 @@ at::Tensor plain(const at::Tensor& tensor) {
   return alias;
 }
 
-class InterpreterExecutable final : public Executable {
+class ReferenceExecutable final : public Executable {
  public:
-  InterpreterExecutable(std::shared_ptr<torch::jit::Graph> graph, const CompileOptions& options)
+  ReferenceExecutable(std::shared_ptr<torch::jit::Graph> graph, const CompileOptions& options)
       : graph_(std::move(graph)), plan_(steps_from_graph(*graph_, kDevice)) {
     plan_releases(plan_.steps, plan_.outputs);
     if (options.verify)
@@ -87,21 +87,21 @@ class InterpreterExecutable final : public Executable {
   std::vector<std::vector<Step>> checked_;  // each step by itself; empty unless verifying
 };
 
-class InterpreterBackend final : public HostBackend {
+class ReferenceBackend final : public HostBackend {
  public:
-  InterpreterBackend() : HostBackend("interpreter", "CPU, node by node") {}
+  ReferenceBackend() : HostBackend("interpreter", "CPU, node by node") {}
 
   std::unique_ptr<CompileHandle> compile(std::shared_ptr<torch::jit::Graph> graph,
                                          const CompileOptions& options) override {
-    return compiled(std::make_shared<InterpreterExecutable>(std::move(graph), options));
+    return compiled(std::make_shared<ReferenceExecutable>(std::move(graph), options));
   }
 };
 
 }  // namespace
 
-void register_interpreter_backend() {
+void register_reference_backend() {
   register_backend("interpreter", []() -> std::unique_ptr<Backend> {
-    return std::make_unique<InterpreterBackend>();
+    return std::make_unique<ReferenceBackend>();
   });
 }
 

@@ -4,6 +4,6 @@
 namespace torch_lazy {
 
 // Makes the backend "interpreter" known to the registry. Call once.
-void register_interpreter_backend();
+void register_reference_backend();
 
 }  // namespace torch_lazy

@@ -1,4 +1,4 @@
-// What a window with promoted numbers looks like as TorchScript, and what it computes.
+// What a window with dynamic scalars looks like as TorchScript, and what it computes.
 
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -21,12 +21,12 @@ using testing::run_with_torchscript;
 using testing::TapeBuilder;
 using Handles = TapeBuilder::Handles;
 
-// All that can be is promoted; places in `same` share the number of the place before.
-Promotion promote_all(const Tape& tape, const std::vector<size_t>& same = {}) {
-  Promotion promotion;
-  for (const uint32_t word : promotable_words(tape)) promotion.push_back({word, word});
-  for (const size_t i : same) promotion[i].first = promotion[i - 1].first;
-  return promotion;
+// All that can be is dynamic; places in `same` share the number of the place before.
+DynamicScalars all_dynamic(const Tape& tape, const std::vector<size_t>& same = {}) {
+  DynamicScalars dynamic_scalars;
+  for (const uint32_t word : dynamic_scalar_words(tape)) dynamic_scalars.push_back({word, word});
+  for (const size_t i : same) dynamic_scalars[i].first = dynamic_scalars[i - 1].first;
+  return dynamic_scalars;
 }
 
 std::vector<at::Tensor> with_numbers(std::vector<at::Tensor> inputs,
@@ -35,9 +35,9 @@ std::vector<at::Tensor> with_numbers(std::vector<at::Tensor> inputs,
   return inputs;
 }
 
-std::vector<at::Tensor> run_with_interpreter(const WindowGraph& window,
-                                             const std::vector<at::Tensor>& inputs) {
-  if (registered_backends().empty()) register_interpreter_backend();
+std::vector<at::Tensor> run_with_reference(const WindowGraph& window,
+                                           const std::vector<at::Tensor>& inputs) {
+  if (registered_backends().empty()) register_reference_backend();
   Backend& backend = backend_by_name("interpreter");
   const auto executable = backend.compile(window.graph, {.verify = true})->get();
   RunResult result = executable->run({.inputs = inputs, .stream = backend.current_stream(0)});
@@ -45,7 +45,7 @@ std::vector<at::Tensor> run_with_interpreter(const WindowGraph& window,
   return std::move(result.outputs);
 }
 
-TEST(PromotedGraph, TakesNumbersAfterTheWindowsInputs) {
+TEST(DynamicScalarGraph, TakesNumbersAfterTheWindowsInputs) {
   TapeBuilder window;
   const Handle x = window.input(at::ones({3})), y = window.input(at::ones({3}));
   const Handle scaled = window.call("aten::mul", "Tensor", {x, number(0.5)})[0];
@@ -53,7 +53,7 @@ TEST(PromotedGraph, TakesNumbersAfterTheWindowsInputs) {
   const Handle out = window.call("aten::addcmul", "", {sum, x, y, 2.0})[0];
 
   const WindowGraph graph =
-      graph_from_tape(window.tape, window.live({out}), promote_all(window.tape, {1}));
+      graph_from_tape(window.tape, window.live({out}), all_dynamic(window.tape, {1}));
 
   verify_graph(*graph.graph);
   EXPECT_EQ(graph.inputs.size(), 2u);
@@ -76,32 +76,31 @@ TEST(PromotedGraph, TakesNumbersAfterTheWindowsInputs) {
   EXPECT_EQ(graph.operations.size(), 9u);
 }
 
-TEST(PromotedGraph, ComputesWithTheNumbersOfTheRun) {
+TEST(DynamicScalarGraph, ComputesWithTheNumbersOfTheRun) {
   TapeBuilder window;
   const Handle x = window.input(at::rand({3})), y = window.input(at::rand({3}));
   const Handle scaled = window.call("aten::mul", "Tensor", {x, number(0.1)})[0];
   const Handle sum = window.call("aten::add", "Tensor", {scaled, y, 0.2})[0];
   const WindowGraph graph =
-      graph_from_tape(window.tape, window.live({sum}), promote_all(window.tape));
+      graph_from_tape(window.tape, window.live({sum}), all_dynamic(window.tape));
   const at::Tensor expected = at::add(x.tensor * 0.3, y.tensor, 0.7);
 
   const std::vector<at::Tensor> given = with_numbers(window.inputs(), {0.3, 0.7});
-  EXPECT_TRUE(at::equal(run_with_interpreter(graph, given).at(0), expected));
+  EXPECT_TRUE(at::equal(run_with_reference(graph, given).at(0), expected));
   EXPECT_TRUE(at::equal(run_with_torchscript(graph, given).at(0), expected));
 }
 
-TEST(PromotedGraph, KeepsTheDtypesThatAWrappedNumberGives) {
+TEST(DynamicScalarGraph, KeepsTheDtypesThatAWrappedNumberGives) {
   for (const c10::ScalarType dtype : {at::kFloat, at::kDouble, at::kLong}) {
     for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{}, std::vector<int64_t>{3}}) {
       TapeBuilder window;
       const Handle x = window.input(at::ones(sizes, dtype));
       const Handle y = window.call("aten::mul", "Tensor", {x, number(0.1)})[0];
       const WindowGraph graph =
-          graph_from_tape(window.tape, window.live({y}), promote_all(window.tape));
+          graph_from_tape(window.tape, window.live({y}), all_dynamic(window.tape));
       ASSERT_EQ(graph.numbers.size(), 1u);
 
-      const at::Tensor made =
-          run_with_interpreter(graph, with_numbers(window.inputs(), {0.3})).at(0);
+      const at::Tensor made = run_with_reference(graph, with_numbers(window.inputs(), {0.3})).at(0);
 
       EXPECT_EQ(made.scalar_type(), y.tensor.scalar_type());
       EXPECT_TRUE(at::equal(made, x.tensor * 0.3)) << dtype << sizes;
@@ -109,33 +108,33 @@ TEST(PromotedGraph, KeepsTheDtypesThatAWrappedNumberGives) {
   }
 }
 
-TEST(PromotedGraph, InPlaceOperationsComputeInTheDtypeOfWhatTheyWrite) {
+TEST(DynamicScalarGraph, InPlaceOperationsComputeInTheDtypeOfWhatTheyWrite) {
   TapeBuilder window;
   const Handle x = window.input(at::ones({}, at::kFloat));
   window.call("aten::mul_", "Tensor", {x, number(0.1)});
-  const WindowGraph graph = graph_from_tape(window.tape, {}, promote_all(window.tape));
+  const WindowGraph graph = graph_from_tape(window.tape, {}, all_dynamic(window.tape));
 
   const std::vector<at::Tensor> given = with_numbers(window.inputs(), {0.3});
-  run_with_interpreter(graph, given);
+  run_with_reference(graph, given);
 
   EXPECT_TRUE(at::equal(given[0], at::ones({}) * 0.3));
 }
 
-TEST(PromotedGraph, ListsMixNumbersAndConstants) {
+TEST(DynamicScalarGraph, ListsMixNumbersAndConstants) {
   TapeBuilder window;
   const Handle x = window.input(at::ones({3})), y = window.input(at::ones({2}));
   c10::impl::GenericList scalars(c10::NumberType::get());
   scalars.push_back(0.5);
   scalars.push_back(0.25);
   window.call("aten::_foreach_mul_", "ScalarList", {Handles{x, y}, c10::IValue(scalars)});
-  Promotion promotion = promote_all(window.tape);
-  ASSERT_EQ(promotion.size(), 2u);
-  promotion.erase(promotion.begin());
-  const WindowGraph graph = graph_from_tape(window.tape, {}, promotion);
+  DynamicScalars dynamic_scalars = all_dynamic(window.tape);
+  ASSERT_EQ(dynamic_scalars.size(), 2u);
+  dynamic_scalars.erase(dynamic_scalars.begin());
+  const WindowGraph graph = graph_from_tape(window.tape, {}, dynamic_scalars);
   verify_graph(*graph.graph);
 
   const std::vector<at::Tensor> given = with_numbers(window.inputs(), {3});
-  run_with_interpreter(graph, given);
+  run_with_reference(graph, given);
 
   EXPECT_TRUE(at::equal(given[0], at::full({3}, 0.5)));
   EXPECT_TRUE(at::equal(given[1], at::full({2}, 3.0)));

@@ -1,8 +1,9 @@
-#include "trace/sightings.h"
+#include "trace/trace_profile.h"
 
 namespace torch_lazy {
 
-Sightings::Again Sightings::add(const Tape::Hash& structure, c10::ArrayRef<uint64_t> numbers) {
+TraceProfile::Again TraceProfile::add(const Tape::Hash& structure,
+                                      c10::ArrayRef<uint64_t> numbers) {
   // Guards against a script that makes new windows for ever; what is hot stays known elsewhere.
   constexpr size_t kMostSeen = 1 << 16, kMostNumbers = 1 << 20;
   if (once_.size() + again_.size() >= kMostSeen || numbers_.size() >= kMostNumbers) clear();
@@ -15,16 +16,16 @@ Sightings::Again Sightings::add(const Tape::Hash& structure, c10::ArrayRef<uint6
       return {nullptr, 0};
     }
     const Once before = seen->second;
-    known = again_.emplace(structure, NumberHistory()).first;
+    known = again_.emplace(structure, ScalarHistory()).first;
     known->second.add({numbers_.data() + before.begin, before.end - before.begin});
     once_.erase(seen);
   }
-  NumberHistory& history = known->second;
-  const size_t promoted = history.promoted();
-  return {&history, history.add(numbers) ? history.promoted() - promoted : 0};
+  ScalarHistory& history = known->second;
+  const size_t dynamic = history.dynamic();
+  return {&history, history.add(numbers) ? history.dynamic() - dynamic : 0};
 }
 
-void Sightings::clear() {
+void TraceProfile::clear() {
   once_.clear();
   numbers_.clear();
   again_.clear();

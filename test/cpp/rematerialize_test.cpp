@@ -1,6 +1,6 @@
 // What kernels make again instead of reading it from memory, as groups before and after.
 
-#include "passes/recompute.h"
+#include "passes/rematerialize.h"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ struct Items {
 Items items_of(const std::string& text) {
   const CoreGraph graph = named_core_graph(text);
   const std::vector<FusedItem> fused = fuse(graph);
-  return {to_string(graph, fused), to_string(graph, recompute(graph, fused, kLeastBytes))};
+  return {to_string(graph, fused), to_string(graph, rematerialize(graph, fused, kLeastBytes))};
 }
 
 // A function of %x that a first kernel makes for %y and a second one, after a matrix product, for
@@ -211,7 +211,7 @@ TEST(Recompute, AKernelWithIndicesToCheckStaysThoughNobodyReadsIt) {
 
 TEST(Recompute, AKernelThatCannotBeOneStoresNoMoreWhenItIsSplit) {
   const CoreGraph graph = named_core_graph(two_kernels(kExp, kReadsBoth));
-  const std::vector<FusedItem> items = recompute(graph, fuse(graph), kLeastBytes);
+  const std::vector<FusedItem> items = rematerialize(graph, fuse(graph), kLeastBytes);
   const auto& first = std::get<FusionGroup>(items.at(0));
 
   const auto parts = split_before(graph, first, first.nodes.at(1));

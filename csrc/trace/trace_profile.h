@@ -6,18 +6,18 @@
 #include <cstdint>
 #include <vector>
 
-#include "tape/promotion.h"
+#include "tape/dynamic_scalars.h"
 #include "tape/tape.h"
 
 namespace torch_lazy {
 
 // Most windows of a script that does not repeat are met once, so a first sighting takes three words
 // and an entry in one table. Not thread safe: one per recorder.
-class Sightings {
+class TraceProfile {
  public:
   struct Again {
-    const NumberHistory* history;  // this recording included; valid until the next add() or clear()
-    size_t promoted;               // how many numbers of it are promoted since this recording
+    const ScalarHistory* history;  // this recording included; valid until the next add() or clear()
+    size_t dynamic;                // how many numbers of it are dynamic since this recording
   };
   // A recording of the structure with these of its numbers. The history is null the first time.
   Again add(const Tape::Hash& structure, c10::ArrayRef<uint64_t> numbers);
@@ -29,7 +29,7 @@ class Sightings {
   };
   ska::flat_hash_map<Tape::Hash, Once, TapeHasher> once_;
   std::vector<uint64_t> numbers_;
-  ska::flat_hash_map<Tape::Hash, NumberHistory, TapeHasher> again_;
+  ska::flat_hash_map<Tape::Hash, ScalarHistory, TapeHasher> again_;
 };
 
 }  // namespace torch_lazy

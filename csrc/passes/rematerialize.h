@@ -23,7 +23,7 @@ namespace torch_lazy {
 // a view.
 //
 // A kernel of which nothing is stored any more is left out, unless it has indices to check.
-std::vector<FusedItem> recompute(const CoreGraph& graph, std::vector<FusedItem> items,
-                                 int64_t least_bytes);
+std::vector<FusedItem> rematerialize(const CoreGraph& graph, std::vector<FusedItem> items,
+                                     int64_t least_bytes);
 
 }  // namespace torch_lazy

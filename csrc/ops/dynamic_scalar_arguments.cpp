@@ -1,4 +1,4 @@
-#include "ops/promotable.h"
+#include "ops/dynamic_scalar_arguments.h"
 
 #include <algorithm>
 #include <string>
@@ -64,21 +64,21 @@ bool takes_number(const c10::Argument& argument, const c10::FunctionSchema& sche
 
 }  // namespace
 
-uint32_t promotable_arguments(const c10::FunctionSchema& schema) {
+uint32_t dynamic_scalar_arguments(const c10::FunctionSchema& schema) {
   std::string name = schema.name();
   if (name.back() == '_') name.pop_back();
   const auto found = table().find(name);
   if (found == table().end()) return 0;
-  uint32_t promotable = 0;
+  uint32_t dynamic = 0;
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const c10::Argument& argument = schema.arguments()[i];
     // The dtype that an out= variant computes in is not its output's.
     if (argument.is_out() || argument.name() == "rounding_mode" || i >= 32) return 0;
     const bool named = std::find(found->second.begin(), found->second.end(), argument.name()) !=
                        found->second.end();
-    if (named && takes_number(argument, schema)) promotable |= uint32_t(1) << i;
+    if (named && takes_number(argument, schema)) dynamic |= uint32_t(1) << i;
   }
-  return promotable;
+  return dynamic;
 }
 
 }  // namespace torch_lazy

@@ -1,4 +1,4 @@
-#include "plan/placement.h"
+#include "plan/buffer_assignment.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -20,7 +20,7 @@ class Placer {
     }
   }
 
-  Placements place() {
+  BufferAssignment place() {
     find_positions();
     // Partial writes first, last one first, so that a chain that ends in a write-back is known.
     for (size_t id = graph_.nodes.size(); id-- > 0;)
@@ -275,7 +275,7 @@ class Placer {
   std::unordered_map<uint32_t, int64_t> last_read_;  // by storage: the last item that reads it
   int64_t last_failing_ = -1;
   std::unordered_set<ValueId> written_;  // temporaries that partial writes go to in place
-  Placements result_;
+  BufferAssignment result_;
 };
 
 // Strides and offset of an access as numbers, the offset from the start of the input's storage.
@@ -288,14 +288,14 @@ std::vector<int64_t> concrete(const codegen::Access& access, const LoweredKernel
 
 }  // namespace
 
-Placements place_values(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
-                        const std::vector<FusedItem>& items) {
+BufferAssignment assign_buffers(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
+                                const std::vector<FusedItem>& items) {
   return Placer(graph, inputs, items).place();
 }
 
-void take_back_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
-                         const std::vector<LoweredKernel>& kernels, Placements& placements,
-                         std::vector<ValueId>& taken_back) {
+void undo_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
+                    const std::vector<LoweredKernel>& kernels, BufferAssignment& placements,
+                    std::vector<ValueId>& taken_back) {
   const auto input_of = [&](const BufferBinding& binding) -> int32_t {
     if (binding.value < 0) return kNoId;
     return graph.values[size_t(placements.root(binding.value))].input;

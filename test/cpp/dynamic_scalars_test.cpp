@@ -1,6 +1,6 @@
 // Which numbers of a tape may become arguments, which do, and what a trace with them matches.
 
-#include "tape/promotion.h"
+#include "tape/dynamic_scalars.h"
 
 #include <gtest/gtest.h>
 
@@ -24,9 +24,9 @@ uint64_t bits_of(double value) {
   return bits;
 }
 
-std::vector<double> promotable(const Tape& tape) {
+std::vector<double> dynamic(const Tape& tape) {
   std::vector<double> numbers;
-  for (const uint32_t word : promotable_words(tape)) {
+  for (const uint32_t word : dynamic_scalar_words(tape)) {
     double value;
     std::memcpy(&value, &tape.all_words()[word], sizeof value);
     numbers.push_back(value);
@@ -46,17 +46,17 @@ Tape scaled_sum(double a, double b, const char* last = "aten::relu") {
 
 std::vector<uint64_t> numbers_of(const Tape& tape) {
   std::vector<uint64_t> bits;
-  for (const uint32_t word : promotable_words(tape)) bits.push_back(tape.all_words()[word]);
+  for (const uint32_t word : dynamic_scalar_words(tape)) bits.push_back(tape.all_words()[word]);
   return bits;
 }
 
-std::shared_ptr<CompiledTrace> trace_of(const Tape& tape, const std::vector<size_t>& promoted) {
-  const auto words = promotable_words(tape);
-  Promotion promotion;
-  for (const size_t i : promoted) promotion.push_back({words[i], words[i]});
+std::shared_ptr<CompiledTrace> trace_of(const Tape& tape, const std::vector<size_t>& dynamic) {
+  const auto words = dynamic_scalar_words(tape);
+  DynamicScalars dynamic_scalars;
+  for (const size_t i : dynamic) dynamic_scalars.push_back({words[i], words[i]});
   Tape masked = tape.prefix(tape.size());
-  for (const PromotedNumber& number : promotion) masked.clear_word(number.word);
-  return std::make_shared<CompiledTrace>(std::move(masked), promotion, std::vector<bool>());
+  for (const DynamicScalar& number : dynamic_scalars) masked.clear_word(number.word);
+  return std::make_shared<CompiledTrace>(std::move(masked), dynamic_scalars, std::vector<bool>());
 }
 
 // Records the tape against what is known, operation by operation, as a recorder does.
@@ -81,7 +81,7 @@ TEST(PromotableWords, AreFloatingPointNumbersInListedArguments) {
   window.call("aten::clamp", "", {x, 6.5, c10::IValue()});
   window.call("aten::mul", "Tensor", {x, number(int64_t(7))});
 
-  EXPECT_EQ(promotable(window.tape), (std::vector<double>{1.5, 2.5, 3.5, 6.5}));
+  EXPECT_EQ(dynamic(window.tape), (std::vector<double>{1.5, 2.5, 3.5, 6.5}));
 }
 
 TEST(PromotableWords, AreOfOperationsInFloat32AndFloat64) {
@@ -95,7 +95,7 @@ TEST(PromotableWords, AreOfOperationsInFloat32AndFloat64) {
   window.call("aten::mul", "Tensor", {integers, number(4.5)});
   window.call("aten::fill_", "Scalar", {integers, 5.5});
 
-  EXPECT_EQ(promotable(window.tape), (std::vector<double>{3.5, 4.5}));
+  EXPECT_EQ(dynamic(window.tape), (std::vector<double>{3.5, 4.5}));
 }
 
 TEST(PromotableWords, AreElementsOfForeachLists) {
@@ -110,7 +110,7 @@ TEST(PromotableWords, AreElementsOfForeachLists) {
   window.call("aten::_foreach_mul_", "Scalar", {Handles{x, y}, 3.5});
   window.call("aten::_foreach_mul_", "Scalar", {Handles{x, half}, 4.5});
 
-  EXPECT_EQ(promotable(window.tape), (std::vector<double>{1.5, 2.5, 3.5}));
+  EXPECT_EQ(dynamic(window.tape), (std::vector<double>{1.5, 2.5, 3.5}));
 }
 
 TEST(PromotableWords, AreNoNan) {
@@ -119,7 +119,7 @@ TEST(PromotableWords, AreNoNan) {
   window.call("aten::mul", "Tensor", {x, number(std::nan(""))});
   window.call("aten::mul", "Tensor", {x, number(INFINITY)});
 
-  EXPECT_EQ(promotable(window.tape), (std::vector<double>{INFINITY}));
+  EXPECT_EQ(dynamic(window.tape), (std::vector<double>{INFINITY}));
 }
 
 TEST(TapeStructure, HashesAlikeWhenOnlyPromotableNumbersDiffer) {
@@ -127,44 +127,47 @@ TEST(TapeStructure, HashesAlikeWhenOnlyPromotableNumbersDiffer) {
        other = scaled_sum(0.5, 2, "aten::tanh");
   const Tape::Hash before = one.hash();
 
-  EXPECT_EQ(one.hash_without(promotable_words(one)), two.hash_without(promotable_words(two)));
-  EXPECT_FALSE(one.hash_without(promotable_words(one)) ==
-               other.hash_without(promotable_words(other)));
+  EXPECT_EQ(one.hash_without(dynamic_scalar_words(one)),
+            two.hash_without(dynamic_scalar_words(two)));
+  EXPECT_FALSE(one.hash_without(dynamic_scalar_words(one)) ==
+               other.hash_without(dynamic_scalar_words(other)));
   EXPECT_EQ(one.hash(), before);
   EXPECT_FALSE(one.hash() == two.hash());
 }
 
-bool add(NumberHistory& history, const std::vector<uint64_t>& bits) {
+bool add(ScalarHistory& history, const std::vector<uint64_t>& bits) {
   return history.add(bits);
 }
 
-Promotion promotion(const NumberHistory& history, const std::vector<uint32_t>& words) {
-  return history.promotion(words);
+DynamicScalars dynamic_scalars(const ScalarHistory& history, const std::vector<uint32_t>& words) {
+  return history.dynamic_scalars(words);
 }
 
-TEST(NumberHistory, PromotesWhatChanged) {
-  NumberHistory history;
+TEST(ScalarHistory, PromotesWhatChanged) {
+  ScalarHistory history;
   add(history, {1, 2, 3});
   EXPECT_FALSE(add(history, {1, 2, 3}));
-  EXPECT_TRUE(promotion(history, {10, 20, 30}).empty());
+  EXPECT_TRUE(dynamic_scalars(history, {10, 20, 30}).empty());
 
   EXPECT_TRUE(add(history, {1, 5, 3}));
-  EXPECT_EQ(promotion(history, {10, 20, 30}), (Promotion{{20, 20}}));
+  EXPECT_EQ(dynamic_scalars(history, {10, 20, 30}), (DynamicScalars{{20, 20}}));
 
   EXPECT_TRUE(add(history, {7, 2, 3}));
-  EXPECT_EQ(promotion(history, {10, 20, 30}), (Promotion{{10, 10}, {20, 20}}));
+  EXPECT_EQ(dynamic_scalars(history, {10, 20, 30}), (DynamicScalars{{10, 10}, {20, 20}}));
   EXPECT_FALSE(add(history, {1, 2, 3}));
-  EXPECT_EQ(history.promoted(), 2u);
+  EXPECT_EQ(history.dynamic(), 2u);
 }
 
-TEST(NumberHistory, SharesANumberAmongPlacesThatWereAlwaysEqual) {
-  NumberHistory history;
+TEST(ScalarHistory, SharesANumberAmongPlacesThatWereAlwaysEqual) {
+  ScalarHistory history;
   add(history, {1, 1, 1, 4});
   EXPECT_TRUE(add(history, {2, 2, 3, 4}));
-  EXPECT_EQ(promotion(history, {10, 20, 30, 40}), (Promotion{{10, 10}, {20, 10}, {30, 30}}));
+  EXPECT_EQ(dynamic_scalars(history, {10, 20, 30, 40}),
+            (DynamicScalars{{10, 10}, {20, 10}, {30, 30}}));
 
   EXPECT_TRUE(add(history, {5, 6, 5, 4}));
-  EXPECT_EQ(promotion(history, {10, 20, 30, 40}), (Promotion{{10, 10}, {20, 20}, {30, 30}}));
+  EXPECT_EQ(dynamic_scalars(history, {10, 20, 30, 40}),
+            (DynamicScalars{{10, 10}, {20, 20}, {30, 30}}));
   // Equal now, but they have been seen to differ.
   EXPECT_FALSE(add(history, {5, 5, 5, 4}));
 }
@@ -182,14 +185,14 @@ TEST(KnownTraces, MatchAnyNumberWhereOneIsPromoted) {
 
 TEST(KnownTraces, MatchEqualBitsWhereANumberIsShared) {
   const Tape tape = scaled_sum(0.5, 0.5);
-  const auto words = promotable_words(tape);
-  NumberHistory history;
+  const auto words = dynamic_scalar_words(tape);
+  ScalarHistory history;
   history.add(numbers_of(tape));
   history.add(numbers_of(scaled_sum(0.25, 0.25)));
   Tape masked = tape.prefix(tape.size());
   for (const uint32_t word : words) masked.clear_word(word);
-  const auto trace = std::make_shared<CompiledTrace>(std::move(masked), history.promotion(words),
-                                                     std::vector<bool>());
+  const auto trace = std::make_shared<CompiledTrace>(
+      std::move(masked), history.dynamic_scalars(words), std::vector<bool>());
   KnownTraces known;
   known.insert(trace, false);
 
@@ -200,27 +203,27 @@ TEST(KnownTraces, MatchEqualBitsWhereANumberIsShared) {
 TEST(KnownTraces, FindTheOtherPathWhenTheFirstThatMatchedEnds) {
   KnownTraces known;
   const auto constants = trace_of(scaled_sum(0.5, 2), {});
-  const auto promoted = trace_of(scaled_sum(0.25, 3), {0, 1});
+  const auto dynamic = trace_of(scaled_sum(0.25, 3), {0, 1});
   const auto other_end = trace_of(scaled_sum(0.5, 2, "aten::tanh"), {});
   known.insert(constants, false);
   known.insert(other_end, false);
-  known.insert(promoted, false);
+  known.insert(dynamic, false);
 
   EXPECT_EQ(followed(known, scaled_sum(0.5, 2)), constants.get());
   // The first number is the constant one, the second is not.
-  EXPECT_EQ(followed(known, scaled_sum(0.5, 7)), promoted.get());
+  EXPECT_EQ(followed(known, scaled_sum(0.5, 7)), dynamic.get());
   EXPECT_EQ(followed(known, scaled_sum(0.5, 2, "aten::tanh")), other_end.get());
   EXPECT_EQ(followed(known, scaled_sum(0.5, 7, "aten::tanh")), nullptr);
 }
 
-TEST(Promoted, WordsAreZeroOnTheTraceAndFoundByOperation) {
+TEST(DynamicScalars, WordsAreZeroOnTheTraceAndFoundByOperation) {
   const Tape tape = scaled_sum(0.5, 2);
   const auto trace = trace_of(tape, {1});
 
-  EXPECT_TRUE(trace->promoted(0).empty());
-  ASSERT_EQ(trace->promoted(1).size(), 1u);
-  EXPECT_TRUE(trace->promoted(2).empty());
-  EXPECT_EQ(trace->tape().all_words()[trace->promoted(1)[0].word], 0u);
+  EXPECT_TRUE(trace->dynamic(0).empty());
+  ASSERT_EQ(trace->dynamic(1).size(), 1u);
+  EXPECT_TRUE(trace->dynamic(2).empty());
+  EXPECT_EQ(trace->tape().all_words()[trace->dynamic(1)[0].word], 0u);
   EXPECT_EQ(numbers_of(tape)[1], bits_of(2));
 }
 

@@ -9,7 +9,7 @@ namespace torch_lazy {
 
 // Plain data without padding, so that equality and hash see the same bytes. Grad mode and autocast
 // are not here: both act above the recorder, and what they do is recorded as operations.
-struct StateWord {
+struct GlobalState {
   static constexpr size_t kFloat32Settings = 9;
   static constexpr size_t kSdpBackends = 8;
 
@@ -24,7 +24,7 @@ struct StateWord {
   uint8_t bf16_reduction_cublas = 0;  // at::CuBLASReductionOption
   uint8_t quantized_engine = 0;       // at::QEngine
   uint8_t cudnn_depthwise = 0;        // at::CuDNNDepthwiseKernel
-  // at::Float32Precision as set, not as inherited, in the order of kFloat32Keys (state_word.cpp).
+  // at::Float32Precision as set, not as inherited, in the order of kFloat32Keys (global_state.cpp).
   std::array<uint8_t, kFloat32Settings> float32_precision{};
   std::array<uint8_t, kSdpBackends> sdp_priority{};  // at::SDPBackend + 1, 0 where unused
 
@@ -56,8 +56,8 @@ struct StateWord {
   // The calling thread's state now. Cheap enough for every operation: what the word was
   // made from is compared with what it is now, and only a difference makes a new word.
   // The reference is to thread-local storage, valid until the next call on this thread.
-  static const StateWord& current();
-  static StateWord capture() { return current(); }
+  static const GlobalState& current();
+  static GlobalState capture() { return current(); }
 
   // Changes whenever a call finds another word than the call before it on this thread. Comparing it
   // is the quickest way to see that nothing changed since. Never 0.
@@ -66,7 +66,7 @@ struct StateWord {
   // Whether this word is still the calling thread's state.
   bool unchanged() const { return *this == current(); }
 
-  bool operator==(const StateWord&) const = default;
+  bool operator==(const GlobalState&) const = default;
   uint64_t hash() const;
 
   // What differs from PyTorch's defaults is what a reader wants first: flags that are set, by name,
@@ -74,18 +74,18 @@ struct StateWord {
   std::string to_string() const;
 };
 
-// Puts a state word in force for a scope: writes only what differs, then and when the scope ends.
+// Puts a global state in force for a scope: writes only what differs, then and when the scope ends.
 // Thread count and flush-denormal are the calling thread's; the rest is global to the process, as
 // it is in PyTorch. Inference mode is not applied: it is the caller's to enter.
-class ScopedState {
+class ScopedGlobalState {
  public:
-  explicit ScopedState(const StateWord& wanted);
-  ~ScopedState();
-  ScopedState(const ScopedState&) = delete;
-  ScopedState& operator=(const ScopedState&) = delete;
+  explicit ScopedGlobalState(const GlobalState& wanted);
+  ~ScopedGlobalState();
+  ScopedGlobalState(const ScopedGlobalState&) = delete;
+  ScopedGlobalState& operator=(const ScopedGlobalState&) = delete;
 
  private:
-  StateWord saved_;
+  GlobalState saved_;
 };
 
 }  // namespace torch_lazy

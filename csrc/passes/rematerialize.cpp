@@ -1,4 +1,4 @@
-#include "passes/recompute.h"
+#include "passes/rematerialize.h"
 
 #include <c10/util/accumulate.h>
 
@@ -212,8 +212,8 @@ class Recomputation {
 
 }  // namespace
 
-std::vector<FusedItem> recompute(const CoreGraph& graph, std::vector<FusedItem> items,
-                                 int64_t least_bytes) {
+std::vector<FusedItem> rematerialize(const CoreGraph& graph, std::vector<FusedItem> items,
+                                     int64_t least_bytes) {
   return Recomputation(graph, std::move(items), least_bytes).run();
 }
 

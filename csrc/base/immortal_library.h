@@ -9,7 +9,7 @@
 namespace torch_lazy {
 
 // Lives as long as the process: unregistering while it exits would race with other threads.
-inline torch::Library& lasting_library(
+inline torch::Library& immortal_library(
     torch::Library::Kind kind, const char* name_space, std::optional<c10::DispatchKey> key,
     const std::source_location& where = std::source_location::current()) {
   return *new torch::Library(kind, name_space, key, where.file_name(), where.line());

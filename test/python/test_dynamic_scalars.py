@@ -1,5 +1,5 @@
-"""Promotion: a number that changes between two windows alike in all else becomes an argument of the
-window, which goes on being hot."""
+"""Dynamic scalars: a number that changes between two windows alike in all else becomes an input of
+the window, which goes on being hot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Counted:
         after = torch_lazy.metrics()
         self.recorded = after["recorded"] - self._before["recorded"]
         self.deferred = after["deferred"] - self._before["deferred"]
-        self.promoted = after["promoted"] - self._before["promoted"]
+        self.dynamic = after["dynamic_scalars"] - self._before["dynamic_scalars"]
         self.compiles = after["compiles"] - self._before["compiles"]
         self.hot = after["windows"].get("hot", 0) - self._before["windows"].get("hot", 0)
 
@@ -84,7 +84,7 @@ def test_optimizers_with_changing_numbers_get_hot_and_stay_eagers(device, name):
 
     same(actual, expected)
     assert all(is_hot(c) for c in counted[5:]), [(c.recorded, c.deferred) for c in counted]
-    assert sum(c.promoted for c in counted) >= 2
+    assert sum(c.dynamic for c in counted) >= 2
     assert sum(c.compiles for c in counted[5:]) == 0
 
 
@@ -110,7 +110,7 @@ def test_numbers_that_always_were_equal_are_one(device):
 
     results, counted = pass_by_pass(step, [0.1, 0.2, 0.3, 0.4])
 
-    assert sum(c.promoted for c in counted) == 1
+    assert sum(c.dynamic for c in counted) == 1
     assert is_hot(counted[-1])
     same(results[-1], (x.cpu() * 0.4 + x.cpu()).mul_(0.4) + 0.5)
 
@@ -203,7 +203,7 @@ def test_a_number_decides_as_little_of_the_dtype_as_in_eager(device, shape, dtyp
 
 def never_promoted(fn, numbers):
     results, counted = pass_by_pass(fn, numbers)
-    assert sum(c.promoted for c in counted) == 0
+    assert sum(c.dynamic for c in counted) == 0
     assert not any(c.deferred == c.recorded for c in counted)
     return results
 
@@ -314,7 +314,7 @@ for k in (0.1, 0.2, 0.3, 0.4, 0.5):
     torch.testing.assert_close(y.cpu(), (x.cpu() * k).add_(x.cpu(), alpha=k))
     torch_lazy.wait_for_compiles()
 assert torch_lazy.metrics()["windows"]["hot"] >= 2, torch_lazy.metrics()
-assert torch_lazy.metrics()["promoted"] == 1
+assert torch_lazy.metrics()["dynamic_scalars"] == 1
 """
 
 

@@ -18,7 +18,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "trace/state_word.h"
+#include "trace/global_state.h"
 
 namespace torch_lazy {
 namespace {
@@ -53,7 +53,7 @@ using Backend = at::Float32Backend;
 using Op = at::Float32Op;
 
 // Every key that the map has from its construction; none is ever added or erased.
-const std::array<std::pair<Backend, Op>, StateWord::kFloat32Settings> kFloat32Keys = {{
+const std::array<std::pair<Backend, Op>, GlobalState::kFloat32Settings> kFloat32Keys = {{
     {Backend::GENERIC, Op::ALL},
     {Backend::MKLDNN, Op::ALL},
     {Backend::MKLDNN, Op::CONV},
@@ -71,7 +71,7 @@ struct Settings {
   at::Context& context;
   const unsigned char* first;  // of the members from enabled_cudnn up to the map
   size_t bytes;
-  std::array<at::Float32Precision*, StateWord::kFloat32Settings> float32{};
+  std::array<at::Float32Precision*, GlobalState::kFloat32Settings> float32{};
 
   Settings() : context(at::globalContext()) {
     first = reinterpret_cast<const unsigned char*>(&(context.*member(FirstSetting{})));
@@ -112,13 +112,13 @@ struct Snapshot {
   unsigned flush = 0;
   at::ScalarType dtype = at::ScalarType::Undefined;
   bool inference = false;
-  std::array<at::Float32Precision, StateWord::kFloat32Settings> float32{};
+  std::array<at::Float32Precision, GlobalState::kFloat32Settings> float32{};
   std::array<unsigned char, kContextBytes> context{};
 };
 
-StateWord make_word(const Snapshot& seen) {
+GlobalState make_word(const Snapshot& seen) {
   at::Context& context = settings().context;
-  StateWord word;
+  GlobalState word;
   word.threads = seen.threads;
   word.flush_denormal = seen.flush == kFlushBits;
   word.default_dtype = static_cast<uint8_t>(seen.dtype);
@@ -135,7 +135,7 @@ StateWord make_word(const Snapshot& seen) {
   word.bf16_reduction_cublas = static_cast<uint8_t>(context.*member(Bf16Reduction{}));
   word.quantized_engine = static_cast<uint8_t>(context.qEngine());
   const auto& order = context.*member(SdpPriority{});
-  static_assert(std::tuple_size_v<std::decay_t<decltype(order)>> <= StateWord::kSdpBackends);
+  static_assert(std::tuple_size_v<std::decay_t<decltype(order)>> <= GlobalState::kSdpBackends);
   for (size_t i = 0; i < order.size(); ++i) {
     word.sdp_priority[i] = static_cast<uint8_t>(static_cast<int>(order[i]) + 1);
   }
@@ -170,7 +170,7 @@ StateWord make_word(const Snapshot& seen) {
 
 struct ThreadState {
   Snapshot seen;
-  StateWord word;
+  GlobalState word;
   uint32_t version = 0;  // 0 until the first look
 };
 
@@ -219,7 +219,7 @@ bool look(ThreadState& state) {
 }
 
 [[gnu::noinline]] void renew(ThreadState& state) {
-  const StateWord word = make_word(state.seen);
+  const GlobalState word = make_word(state.seen);
   // Making the word may itself settle a setting on its first use (the quantized engine).
   std::memcpy(state.seen.context.data(), settings().first, settings().bytes);
   if (state.version == 0 || !(word == state.word)) {
@@ -229,7 +229,7 @@ bool look(ThreadState& state) {
 }
 
 // Writes what differs between the two words; `from` is the state in force.
-void apply(const StateWord& from, const StateWord& to) {
+void apply(const GlobalState& from, const GlobalState& to) {
   at::Context& context = settings().context;
   auto set = [&](auto field, auto&& setter) {
     if (from.*field != to.*field) setter(to.*field);
@@ -238,20 +238,20 @@ void apply(const StateWord& from, const StateWord& to) {
     using Target = std::remove_reference_t<decltype(target)>;
     if (from.*field != to.*field) target = static_cast<Target>(to.*field);
   };
-  set(&StateWord::threads, [](int n) { at::set_num_threads(n); });
-  set(&StateWord::flush_denormal, set_flush_denormal);
-  set(&StateWord::default_dtype, [](uint8_t dtype) {
+  set(&GlobalState::threads, [](int n) { at::set_num_threads(n); });
+  set(&GlobalState::flush_denormal, set_flush_denormal);
+  set(&GlobalState::default_dtype, [](uint8_t dtype) {
     c10::set_default_dtype(caffe2::TypeMeta::fromScalarType(static_cast<at::ScalarType>(dtype)));
   });
-  set(&StateWord::cudnn_benchmark_limit, [&](int n) { context.setBenchmarkLimitCuDNN(n); });
+  set(&GlobalState::cudnn_benchmark_limit, [&](int n) { context.setBenchmarkLimitCuDNN(n); });
   // Written directly: their setters warn, throw, or change other settings with them.
-  write(&StateWord::matmul_precision, context.*member(MatmulPrecision{}));
-  write(&StateWord::linalg_backend, context.*member(LinalgBackend{}));
-  write(&StateWord::blas_backend, context.*member(BlasBackend{}));
-  write(&StateWord::fp16_reduction_cublas, context.*member(Fp16Reduction{}));
-  write(&StateWord::bf16_reduction_cublas, context.*member(Bf16Reduction{}));
-  write(&StateWord::tf32_cudnn, context.*member(Tf32Cudnn{}));
-  write(&StateWord::tf32_onednn, context.*member(Tf32Onednn{}));
+  write(&GlobalState::matmul_precision, context.*member(MatmulPrecision{}));
+  write(&GlobalState::linalg_backend, context.*member(LinalgBackend{}));
+  write(&GlobalState::blas_backend, context.*member(BlasBackend{}));
+  write(&GlobalState::fp16_reduction_cublas, context.*member(Fp16Reduction{}));
+  write(&GlobalState::bf16_reduction_cublas, context.*member(Bf16Reduction{}));
+  write(&GlobalState::tf32_cudnn, context.*member(Tf32Cudnn{}));
+  write(&GlobalState::tf32_onednn, context.*member(Tf32Onednn{}));
   for (size_t i = 0; i < to.float32_precision.size(); ++i) {
     if (from.float32_precision[i] != to.float32_precision[i]) {
       *settings().float32[i] = static_cast<at::Float32Precision>(to.float32_precision[i]);
@@ -263,67 +263,67 @@ void apply(const StateWord& from, const StateWord& to) {
       order[i] = static_cast<at::SDPBackend>(static_cast<int>(to.sdp_priority[i]) - 1);
     }
   }
-  set(&StateWord::sm_carveout, [&](int32_t n) {
+  set(&GlobalState::sm_carveout, [&](int32_t n) {
     context.*member(SmCarveout{}) = n < 0 ? std::nullopt : std::optional<int32_t>(n);
   });
-  set(&StateWord::quantized_engine,
+  set(&GlobalState::quantized_engine,
       [&](uint8_t engine) { context.setQEngine(static_cast<at::QEngine>(engine)); });
   if (from.deterministic_algorithms != to.deterministic_algorithms ||
       from.deterministic_warn_only != to.deterministic_warn_only) {
     context.setDeterministicAlgorithms(to.deterministic_algorithms, to.deterministic_warn_only);
   }
-  set(&StateWord::deterministic_fill_uninitialized,
+  set(&GlobalState::deterministic_fill_uninitialized,
       [&](bool on) { context.setDeterministicFillUninitializedMemory(on); });
-  set(&StateWord::cudnn_enabled, [&](bool on) { context.setUserEnabledCuDNN(on); });
-  set(&StateWord::cudnn_benchmark, [&](bool on) { context.setBenchmarkCuDNN(on); });
-  set(&StateWord::cudnn_deterministic, [&](bool on) { context.setDeterministicCuDNN(on); });
-  set(&StateWord::mkldnn_enabled, [&](bool on) { context.setUserEnabledMkldnn(on); });
-  set(&StateWord::mkldnn_deterministic, [&](bool on) { context.setDeterministicMkldnn(on); });
-  set(&StateWord::nnpack_enabled, [&](bool on) { context.setUserEnabledNNPACK(on); });
-  set(&StateWord::fp16_accumulation_cublas,
+  set(&GlobalState::cudnn_enabled, [&](bool on) { context.setUserEnabledCuDNN(on); });
+  set(&GlobalState::cudnn_benchmark, [&](bool on) { context.setBenchmarkCuDNN(on); });
+  set(&GlobalState::cudnn_deterministic, [&](bool on) { context.setDeterministicCuDNN(on); });
+  set(&GlobalState::mkldnn_enabled, [&](bool on) { context.setUserEnabledMkldnn(on); });
+  set(&GlobalState::mkldnn_deterministic, [&](bool on) { context.setDeterministicMkldnn(on); });
+  set(&GlobalState::nnpack_enabled, [&](bool on) { context.setUserEnabledNNPACK(on); });
+  set(&GlobalState::fp16_accumulation_cublas,
       [&](bool on) { context.setAllowFP16AccumulationCuBLAS(on); });
-  set(&StateWord::fp16_reduction_cpu, [&](bool on) { context.setAllowFP16ReductionCPU(on); });
-  set(&StateWord::sdp_flash, [&](bool on) { context.setSDPUseFlash(on); });
-  set(&StateWord::sdp_memory_efficient, [&](bool on) { context.setSDPUseMemEfficient(on); });
-  set(&StateWord::sdp_math, [&](bool on) { context.setSDPUseMath(on); });
-  set(&StateWord::sdp_cudnn, [&](bool on) { context.setSDPUseCuDNN(on); });
-  set(&StateWord::sdp_overrideable, [&](bool on) { context.setSDPUseOverrideable(on); });
-  set(&StateWord::sdp_math_reduced_precision,
+  set(&GlobalState::fp16_reduction_cpu, [&](bool on) { context.setAllowFP16ReductionCPU(on); });
+  set(&GlobalState::sdp_flash, [&](bool on) { context.setSDPUseFlash(on); });
+  set(&GlobalState::sdp_memory_efficient, [&](bool on) { context.setSDPUseMemEfficient(on); });
+  set(&GlobalState::sdp_math, [&](bool on) { context.setSDPUseMath(on); });
+  set(&GlobalState::sdp_cudnn, [&](bool on) { context.setSDPUseCuDNN(on); });
+  set(&GlobalState::sdp_overrideable, [&](bool on) { context.setSDPUseOverrideable(on); });
+  set(&GlobalState::sdp_math_reduced_precision,
       [&](bool on) { context.setAllowFP16BF16ReductionMathSDP(on); });
   [&](auto& any) {
     if constexpr (requires { any.setSDPUseFA3(true); }) {
-      set(&StateWord::sdp_flash3, [&](bool on) { any.setSDPUseFA3(on); });
+      set(&GlobalState::sdp_flash3, [&](bool on) { any.setSDPUseFA3(on); });
     }
     if constexpr (requires { any.cudnnDepthwiseKernel(); }) {
-      set(&StateWord::cudnn_depthwise, [&](uint8_t kernel) {
+      set(&GlobalState::cudnn_depthwise, [&](uint8_t kernel) {
         any.setCuDNNDepthwiseKernel(static_cast<decltype(any.cudnnDepthwiseKernel())>(kernel));
       });
     }
   }(context);
 }
 
-static_assert(std::has_unique_object_representations_v<StateWord>,
+static_assert(std::has_unique_object_representations_v<GlobalState>,
               "equality and hash must see the same bytes");
-static_assert(sizeof(StateWord) % sizeof(uint64_t) == 0);
+static_assert(sizeof(GlobalState) % sizeof(uint64_t) == 0);
 
 }  // namespace
 
-const StateWord& StateWord::current() {
+const GlobalState& GlobalState::current() {
   ThreadState& state = this_thread();
   if (!look(state)) renew(state);
   return state.word;
 }
 
-uint32_t StateWord::current_version() {
+uint32_t GlobalState::current_version() {
   ThreadState& state = this_thread();
   if (!look(state)) renew(state);
   return state.version;
 }
 
-uint64_t StateWord::hash() const {
+uint64_t GlobalState::hash() const {
   uint64_t hash = 0;
   const auto* bytes = reinterpret_cast<const unsigned char*>(this);
-  for (size_t i = 0; i < sizeof(StateWord); i += sizeof(uint64_t)) {
+  for (size_t i = 0; i < sizeof(GlobalState); i += sizeof(uint64_t)) {
     uint64_t chunk;
     std::memcpy(&chunk, bytes + i, sizeof(chunk));
     hash = (hash ^ chunk) * 0x9E3779B97F4A7C15ull;
@@ -332,7 +332,7 @@ uint64_t StateWord::hash() const {
   return hash;
 }
 
-std::string StateWord::to_string() const {
+std::string GlobalState::to_string() const {
   std::string out = at::toString(static_cast<at::ScalarType>(default_dtype));
   auto flag = [&](const char* name, bool on) {
     if (on) out += std::string(" ") + name;
@@ -381,15 +381,15 @@ std::string StateWord::to_string() const {
   return out;
 }
 
-ScopedState::ScopedState(const StateWord& wanted) : saved_(StateWord::current()) {
-  StateWord reachable = wanted;
+ScopedGlobalState::ScopedGlobalState(const GlobalState& wanted) : saved_(GlobalState::current()) {
+  GlobalState reachable = wanted;
   reachable.inference_mode = saved_.inference_mode;
   if (!(reachable == saved_)) apply(saved_, reachable);
 }
 
-ScopedState::~ScopedState() {
-  const StateWord now = StateWord::current();
-  StateWord back = saved_;
+ScopedGlobalState::~ScopedGlobalState() {
+  const GlobalState now = GlobalState::current();
+  GlobalState back = saved_;
   back.inference_mode = now.inference_mode;
   if (!(back == now)) apply(now, back);
 }

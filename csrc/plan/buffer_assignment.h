@@ -11,7 +11,7 @@
 
 namespace torch_lazy {
 
-struct Placements {
+struct BufferAssignment {
   std::vector<ValueId> roots;  // by value: whose memory it lies in; itself for most
   std::vector<Layout>
       layouts;  // by value: where in the root's memory, from the root's first element
@@ -25,15 +25,15 @@ struct Placements {
 // A value made by a kernel, or by a chain of partial writes, takes the place of its write-back
 // where
 //  - nothing reads the old content of that storage afterwards, and in the kernel itself only the
-//    element that is written (which take_back_conflicts sees to, once loops are known),
+//    element that is written (which undo_conflicts sees to, once loops are known),
 //  - nothing that runs later can fail on data,
 //  - nobody needs the value with another layout.
-Placements place_values(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
-                        const std::vector<FusedItem>& items);
+BufferAssignment assign_buffers(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
+                                const std::vector<FusedItem>& items);
 
 // Takes back what conflicts with the loads of a group's kernels, and adds it to `taken_back`.
-void take_back_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
-                         const std::vector<codegen::LoweredKernel>& kernels, Placements& placements,
-                         std::vector<ValueId>& taken_back);
+void undo_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
+                    const std::vector<codegen::LoweredKernel>& kernels,
+                    BufferAssignment& placements, std::vector<ValueId>& taken_back);
 
 }  // namespace torch_lazy

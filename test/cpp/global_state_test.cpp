@@ -1,6 +1,6 @@
-// What a state word notices, and that a scoped one leaves no trace.
+// What a global state notices, and that a scoped one leaves no trace.
 
-#include "trace/state_word.h"
+#include "trace/global_state.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
@@ -89,29 +89,29 @@ class StateWordTest : public ::testing::Test {
 
 TEST_F(StateWordTest, NoticesEverySetting) {
   for (const Setting& setting : settings()) {
-    const StateWord before = StateWord::capture();
-    const uint32_t version = StateWord::current_version();
+    const GlobalState before = GlobalState::capture();
+    const uint32_t version = GlobalState::current_version();
 
     setting.set(at::globalContext(), !setting.usual);
 
     EXPECT_FALSE(before.unchanged()) << setting.name;
-    EXPECT_NE(StateWord::current_version(), version) << setting.name;
-    EXPECT_NE(StateWord::capture().hash(), before.hash()) << setting.name;
-    EXPECT_NE(StateWord::capture().to_string(), before.to_string()) << setting.name;
+    EXPECT_NE(GlobalState::current_version(), version) << setting.name;
+    EXPECT_NE(GlobalState::capture().hash(), before.hash()) << setting.name;
+    EXPECT_NE(GlobalState::capture().to_string(), before.to_string()) << setting.name;
     setting.set(at::globalContext(), setting.usual);
     EXPECT_TRUE(before.unchanged()) << setting.name;
-    EXPECT_EQ(StateWord::capture().hash(), before.hash()) << setting.name;
+    EXPECT_EQ(GlobalState::capture().hash(), before.hash()) << setting.name;
   }
 }
 
 TEST_F(StateWordTest, StaysTheSameWhileNothingChanges) {
-  const StateWord before = StateWord::capture();
-  const uint32_t version = StateWord::current_version();
+  const GlobalState before = GlobalState::capture();
+  const uint32_t version = GlobalState::current_version();
 
   (void)at::ones({4}).add(1);  // operators themselves must not disturb it
 
   EXPECT_TRUE(before.unchanged());
-  EXPECT_EQ(StateWord::current_version(), version);
+  EXPECT_EQ(GlobalState::current_version(), version);
 }
 
 TEST_F(StateWordTest, ReadsAMixOfOldAndNewPrecisionSettingsWithoutThrowing) {
@@ -121,19 +121,19 @@ TEST_F(StateWordTest, ReadsAMixOfOldAndNewPrecisionSettingsWithoutThrowing) {
                               at::Float32Precision::TF32);
   ASSERT_ANY_THROW(context.float32MatmulPrecision());  // what a plain getter would do
 
-  EXPECT_NO_THROW(StateWord::capture());
+  EXPECT_NO_THROW(GlobalState::capture());
 
   context.setFloat32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL,
                               at::Float32Precision::NONE);
 }
 
 TEST_F(StateWordTest, NoticesInferenceMode) {
-  const StateWord before = StateWord::capture();
+  const GlobalState before = GlobalState::capture();
 
   c10::InferenceMode guard;
 
   EXPECT_FALSE(before.unchanged());
-  EXPECT_TRUE(StateWord::capture().inference_mode);
+  EXPECT_TRUE(GlobalState::capture().inference_mode);
 }
 
 TEST_F(StateWordTest, FlushDenormalBelongsToTheThread) {
@@ -142,21 +142,21 @@ TEST_F(StateWordTest, FlushDenormalBelongsToTheThread) {
   // A thread inherits the mode of its maker, so it clears its own.
   std::thread([&] {
     at::Context::setFlushDenormal(false);
-    elsewhere = StateWord::capture().flush_denormal;
+    elsewhere = GlobalState::capture().flush_denormal;
   }).join();
 
   EXPECT_FALSE(elsewhere);
-  EXPECT_TRUE(StateWord::capture().flush_denormal);
+  EXPECT_TRUE(GlobalState::capture().flush_denormal);
 }
 
 TEST_F(StateWordTest, ScopedStateAppliesEverySettingAndPutsItBack) {
-  const StateWord usual = StateWord::capture();
+  const GlobalState usual = GlobalState::capture();
   for (const Setting& setting : settings()) {
     setting.set(at::globalContext(), !setting.usual);
-    const StateWord wanted = StateWord::capture();
+    const GlobalState wanted = GlobalState::capture();
     setting.set(at::globalContext(), setting.usual);
     {
-      ScopedState scope(wanted);
+      ScopedGlobalState scope(wanted);
       EXPECT_TRUE(wanted.unchanged()) << setting.name;
     }
     EXPECT_TRUE(usual.unchanged()) << setting.name;
@@ -164,25 +164,25 @@ TEST_F(StateWordTest, ScopedStateAppliesEverySettingAndPutsItBack) {
 }
 
 TEST_F(StateWordTest, ScopedStateUndoesWhatHappenedInside) {
-  const StateWord usual = StateWord::capture();
-  StateWord wanted = usual;
+  const GlobalState usual = GlobalState::capture();
+  GlobalState wanted = usual;
   wanted.deterministic_algorithms = true;
   {
-    ScopedState scope(wanted);
+    ScopedGlobalState scope(wanted);
     at::globalContext().setBenchmarkCuDNN(true);
   }
   EXPECT_TRUE(usual.unchanged());
 }
 
 TEST_F(StateWordTest, ScopedFlushDenormalChangesArithmetic) {
-  StateWord wanted = StateWord::capture();
+  GlobalState wanted = GlobalState::capture();
   wanted.flush_denormal = true;
   volatile float tiny = std::numeric_limits<float>::denorm_min() * 4;
   volatile float one = 1;  // or the compiler drops the multiplication
   const float kept = tiny * one;
   float flushed = 1;
   {
-    ScopedState scope(wanted);
+    ScopedGlobalState scope(wanted);
     flushed = tiny * one;
   }
   EXPECT_GT(kept, 0.0f);
@@ -190,10 +190,10 @@ TEST_F(StateWordTest, ScopedFlushDenormalChangesArithmetic) {
 }
 
 TEST_F(StateWordTest, ScopedStateLeavesInferenceModeAlone) {
-  StateWord wanted = StateWord::capture();
+  GlobalState wanted = GlobalState::capture();
   wanted.inference_mode = true;
 
-  ScopedState scope(wanted);
+  ScopedGlobalState scope(wanted);
 
   EXPECT_FALSE(c10::InferenceMode::is_enabled());
 }

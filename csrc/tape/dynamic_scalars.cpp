@@ -1,4 +1,4 @@
-#include "tape/promotion.h"
+#include "tape/dynamic_scalars.h"
 
 #include <c10/util/SmallVector.h>
 
@@ -12,7 +12,7 @@
 namespace torch_lazy {
 namespace {
 
-bool is_promotable_dtype(c10::ScalarType dtype) {
+bool may_have_dynamic_scalars(c10::ScalarType dtype) {
   return dtype == c10::ScalarType::Float || dtype == c10::ScalarType::Double;
 }
 
@@ -28,7 +28,7 @@ class Walker {
   Walker(c10::ArrayRef<uint64_t> words, std::vector<c10::ScalarType>* dtypes)
       : words_(words), dtypes_(dtypes) {}
 
-  // Where the promotable numbers of arguments in `mask` stand is appended to `numbers`, as an index
+  // Where the dynamic numbers of arguments in `mask` stand is appended to `numbers`, as an index
   // into all words, of which this operation's start at `base`.
   void walk(uint32_t mask, size_t base, std::vector<uint32_t>& numbers) {
     for (uint32_t argument = 0; at_ < words_.size(); ++argument) {
@@ -41,7 +41,7 @@ class Walker {
 
  private:
   void number(size_t word) {
-    if (numbers_ && may_be_promoted(words_[word])) numbers_->push_back(uint32_t(base_ + word));
+    if (numbers_ && may_be_dynamic(words_[word])) numbers_->push_back(uint32_t(base_ + word));
   }
 
   void input(uint64_t header) {
@@ -112,31 +112,31 @@ class Walker {
 };
 
 // Enters the dtypes of what the operation made, and says whether all it returned, or all it was
-// given where it returns nothing, has a dtype that numbers may be promoted for.
+// given where it returns nothing, has a dtype that numbers may be dynamic for.
 bool take_outputs(c10::ArrayRef<OutputSummary> outputs, const Walker::Tensors& tensors,
                   std::vector<c10::ScalarType>& dtypes) {
   using Kind = OutputMetadata::Kind;
-  bool promotable = true;
+  bool dynamic = true;
   for (const OutputSummary& output : outputs) {
     if (output.kind == Kind::kUndefined) continue;
     if (output.kind == Kind::kArgument) {
-      promotable &= is_promotable_dtype(tensors[output.source]);
+      dynamic &= may_have_dynamic_scalars(tensors[output.source]);
       continue;
     }
     if (output.value >= dtypes.size()) dtypes.resize(output.value + 1);
     dtypes[output.value] = output.dtype;
-    promotable &= is_promotable_dtype(output.dtype);
+    dynamic &= may_have_dynamic_scalars(output.dtype);
   }
   if (outputs.empty())
-    promotable = std::all_of(tensors.begin(), tensors.end(), is_promotable_dtype);
-  return promotable;
+    dynamic = std::all_of(tensors.begin(), tensors.end(), may_have_dynamic_scalars);
+  return dynamic;
 }
 
-// Whether an operation has numbers that may be promoted, whatever its dtypes.
+// Whether an operation has numbers that may be dynamic, whatever its dtypes.
 bool has_numbers(const OperatorInfo& op, c10::ArrayRef<uint64_t> words) {
-  if (op.promotable_arguments == 0) return false;
+  if (op.dynamic_scalar_arguments == 0) return false;
   std::vector<uint32_t> numbers;
-  Walker(words, nullptr).walk(op.promotable_arguments, 0, numbers);
+  Walker(words, nullptr).walk(op.dynamic_scalar_arguments, 0, numbers);
   return !numbers.empty();
 }
 
@@ -146,12 +146,12 @@ bool equal(const uint64_t* a, const uint64_t* b, size_t count) {
 
 }  // namespace
 
-bool may_be_promoted(uint64_t bits) {
+bool may_be_dynamic(uint64_t bits) {
   constexpr uint64_t kInfinity = 0x7ff0'0000'0000'0000, kSign = uint64_t(1) << 63;
   return (bits & ~kSign) <= kInfinity;
 }
 
-std::vector<uint32_t> promotable_words(const Tape& tape) {
+std::vector<uint32_t> dynamic_scalar_words(const Tape& tape) {
   std::vector<uint32_t> numbers;
   // Most windows have few or none: what comes after the last one is not looked at for dtypes.
   size_t last = tape.size();
@@ -162,7 +162,7 @@ std::vector<uint32_t> promotable_words(const Tape& tape) {
   for (size_t i = 0; i < last; ++i) {
     const size_t before = numbers.size();
     Walker walker(tape.words(i), &dtypes);
-    walker.walk(tape.entry(i).op->promotable_arguments, tape.words_begin(i), numbers);
+    walker.walk(tape.entry(i).op->dynamic_scalar_arguments, tape.words_begin(i), numbers);
     outputs.clear();
     summarize_outputs(tape.outputs(i), outputs);
     if (!take_outputs(outputs, walker.tensors(), dtypes)) numbers.resize(before);
@@ -171,14 +171,14 @@ std::vector<uint32_t> promotable_words(const Tape& tape) {
 }
 
 bool matches(c10::ArrayRef<uint64_t> all_words, size_t begin, size_t end,
-             c10::ArrayRef<uint64_t> known, c10::ArrayRef<PromotedNumber> promoted) {
+             c10::ArrayRef<uint64_t> known, c10::ArrayRef<DynamicScalar> dynamic) {
   if (known.size() != end - begin) return false;
   const uint64_t* const recorded = all_words.data() + begin;
   size_t from = 0;
-  for (const PromotedNumber& number : promoted) {
+  for (const DynamicScalar& number : dynamic) {
     const size_t at = number.word - begin;
     const uint64_t bits = recorded[at];
-    if (!equal(known.data() + from, recorded + from, at - from) || !may_be_promoted(bits) ||
+    if (!equal(known.data() + from, recorded + from, at - from) || !may_be_dynamic(bits) ||
         bits != all_words[number.first])
       return false;
     from = at + 1;
@@ -186,7 +186,7 @@ bool matches(c10::ArrayRef<uint64_t> all_words, size_t begin, size_t end,
   return equal(known.data() + from, recorded + from, known.size() - from);
 }
 
-bool NumberHistory::add(c10::ArrayRef<uint64_t> bits) {
+bool ScalarHistory::add(c10::ArrayRef<uint64_t> bits) {
   if (recordings_++ == 0) {
     first_ = bits.vec();
     return false;
@@ -208,24 +208,24 @@ bool NumberHistory::add(c10::ArrayRef<uint64_t> bits) {
   return more;
 }
 
-void NumberHistory::tell_apart(c10::ArrayRef<uint64_t> bits) {
+void ScalarHistory::tell_apart(c10::ArrayRef<uint64_t> bits) {
   std::map<std::pair<uint32_t, uint64_t>, uint32_t> firsts;
   for (uint32_t i = 0; i < bits.size(); ++i)
     numbers_[i].same = firsts.emplace(std::pair(numbers_[i].same, bits[i]), i).first->second;
 }
 
-size_t NumberHistory::promoted() const {
+size_t ScalarHistory::dynamic() const {
   size_t count = 0;
   for (uint32_t i = 0; i < numbers_.size(); ++i)
     count += numbers_[i].changed && numbers_[i].same == i;
   return count;
 }
 
-Promotion NumberHistory::promotion(c10::ArrayRef<uint32_t> words) const {
-  Promotion promotion;
+DynamicScalars ScalarHistory::dynamic_scalars(c10::ArrayRef<uint32_t> words) const {
+  DynamicScalars dynamic_scalars;
   for (uint32_t i = 0; i < numbers_.size(); ++i)
-    if (numbers_[i].changed) promotion.push_back({words[i], words[numbers_[i].same]});
-  return promotion;
+    if (numbers_[i].changed) dynamic_scalars.push_back({words[i], words[numbers_[i].same]});
+  return dynamic_scalars;
 }
 
 }  // namespace torch_lazy

@@ -7,7 +7,7 @@
 
 namespace torch_lazy {
 
-// By schema argument, one bit each: its floating-point numbers may be promoted.
-uint32_t promotable_arguments(const c10::FunctionSchema& schema);
+// By schema argument, one bit each: its floating-point numbers may be dynamic.
+uint32_t dynamic_scalar_arguments(const c10::FunctionSchema& schema);
 
 }  // namespace torch_lazy
