@@ -47,88 +47,103 @@ struct Alias {
   }
 };
 
-Effects judge(const c10::OperatorHandle& op) {
-  const c10::FunctionSchema& schema = op.schema();
-  const std::string_view qualified = schema.name();
-  const size_t colons = qualified.find("::");
-  const std::string_view space = qualified.substr(0, colons);
-  const std::string_view name =
-      colons == std::string_view::npos ? qualified : qualified.substr(colons + 2);
-  const std::string_view base =
-      name.ends_with('_') && !name.ends_with("__") ? name.substr(0, name.size() - 1) : name;
+// The parts of an operator's qualified name that the table speaks of.
+struct Name {
+  explicit Name(const c10::FunctionSchema& schema) {
+    const std::string_view qualified = schema.name();
+    const size_t colons = qualified.find("::");
+    space = qualified.substr(0, colons);
+    name = colons == std::string_view::npos ? qualified : qualified.substr(colons + 2);
+    base = name.ends_with('_') && !name.ends_with("__") ? name.substr(0, name.size() - 1) : name;
+  }
+  std::string_view space, name;
+  std::string_view base;  // without the underscore of the in-place form
+};
 
-  Effects effects;
-  effects.known = (space == "aten" || space == "prims" || space == "torch_lazy") &&
-                  !schema.is_vararg() && !schema.is_varret();
-  effects.overwrites_first_argument =
-      effects.known && effects_table::overwrites_first_argument(name) != nullptr;
-
-  std::vector<Alias> aliases;
-  aliases.reserve(schema.arguments().size());
-  for (const c10::Argument& argument : schema.arguments()) {
-    const Alias& alias = aliases.emplace_back(argument);
+void judge_arguments(const c10::FunctionSchema& schema, const Name& name,
+                     const std::vector<Alias>& aliases, Effects& effects) {
+  for (size_t i = 0; i < aliases.size(); ++i) {
+    const c10::Argument& argument = schema.arguments()[i];
     ArgumentEffect effect;
     effect.tensor = holds_tensors(*argument.type());
     if (effect.tensor) {
       effect.out = argument.is_out();
-      effect.writes = alias.writes || effects_table::hidden_write(name, argument.name()) != nullptr;
-      const bool first = aliases.size() == 1;
-      effect.reads = !effect.out && !(first && effects.overwrites_first_argument);
+      effect.writes =
+          aliases[i].writes || effects_table::hidden_write(name.name, argument.name()) != nullptr;
+      effect.reads = !effect.out && !(i == 0 && effects.overwrites_first_argument);
     }
     effects.arguments.push_back(effect);
   }
+}
 
+ReturnEffect annotated_return(const Alias& alias, const std::vector<Alias>& aliases) {
+  ReturnEffect effect;
+  size_t sources = 0;
+  for (size_t j = 0; j < aliases.size(); ++j) {
+    if (!alias.meets(aliases[j])) continue;
+    if (sources++ == 0)
+      effect = {aliases[j].writes ? ReturnKind::SameAs : ReturnKind::AliasOf, static_cast<int>(j)};
+  }
+  if (sources > 1) effect.kind = ReturnKind::MayAlias;
+  return effect;
+}
+
+void judge_returns(const c10::FunctionSchema& schema, const Name& name,
+                   const std::vector<Alias>& aliases, Effects& effects) {
   for (size_t i = 0; i < schema.returns().size(); ++i) {
     const c10::Argument& result = schema.returns()[i];
+    const Alias alias(result);
     ReturnEffect effect;
     if (!holds_tensors(*result.type())) {
       effect.kind = ReturnKind::NotTensor;
-    } else if (const auto* entry = effects_table::hidden_alias(name, static_cast<int>(i));
+    } else if (const auto* entry = effects_table::hidden_alias(name.name, static_cast<int>(i));
                entry != nullptr && effects.known) {
       effect = {entry->kind, entry->argument};
     } else {
-      const Alias alias(result);
-      size_t sources = 0;
-      for (size_t j = 0; j < aliases.size(); ++j) {
-        if (!alias.meets(aliases[j])) continue;
-        if (sources++ == 0) {
-          effect = {aliases[j].writes ? ReturnKind::SameAs : ReturnKind::AliasOf,
-                    static_cast<int>(j)};
-        }
-      }
-      if (sources > 1) effect.kind = ReturnKind::MayAlias;
+      effect = annotated_return(alias, aliases);
     }
+    // out= overloads of operators in the alias table return their out argument as annotated.
+    for (size_t j = 0; j < aliases.size(); ++j)
+      if (effects.arguments[j].out && alias.meets(aliases[j]))
+        effect = {ReturnKind::SameAs, static_cast<int>(j)};
     effects.returns.push_back(effect);
   }
-  // out= overloads of operators in the alias table return their out argument as annotated.
-  for (size_t i = 0; i < effects.returns.size(); ++i) {
-    const Alias alias(schema.returns()[i]);
-    for (size_t j = 0; j < aliases.size(); ++j) {
-      if (effects.arguments[j].out && alias.meets(aliases[j])) {
-        effects.returns[i] = {ReturnKind::SameAs, static_cast<int>(j)};
-      }
-    }
-  }
+}
 
+void judge_data_dependence(const c10::OperatorHandle& op, const Name& name, Effects& effects) {
   // The CPU's flash attention has the tag for its dropout, which it refuses to do.
   effects.random = (op.hasTag(at::Tag::nondeterministic_seeded) &&
-                    base != "_scaled_dot_product_flash_attention_for_cpu") ||
-                   effects_table::random(base) != nullptr;
+                    name.base != "_scaled_dot_product_flash_attention_for_cpu") ||
+                   effects_table::random(name.base) != nullptr;
   // Integer division fails only with a rounding mode; plain division is too common to be called
   // fallible.
-  const bool plain_division = (base == "div" || base == "divide") &&
-                              !schema.argumentIndexWithName("rounding_mode").has_value();
+  const bool plain_division = (name.base == "div" || name.base == "divide") &&
+                              !op.schema().argumentIndexWithName("rounding_mode").has_value();
   // A random operator given its parameters as numbers has checked them before anything is recorded.
   const bool reads_any = std::any_of(effects.arguments.begin(), effects.arguments.end(),
                                      [](const ArgumentEffect& argument) { return argument.reads; });
   effects.fails_on_data = (reads_any || !effects.random) && !plain_division &&
-                          effects_table::fails_on_data(base) != nullptr;
+                          effects_table::fails_on_data(name.base) != nullptr;
   effects.data_dependent_output = op.hasTag(at::Tag::data_dependent_output) ||
                                   op.hasTag(at::Tag::dynamic_output_shape) ||
-                                  effects_table::data_dependent(base) != nullptr;
-  effects.data_dependent_only_with_masks = effects.data_dependent_output && base == "index";
+                                  effects_table::data_dependent(name.base) != nullptr;
+  effects.data_dependent_only_with_masks = effects.data_dependent_output && name.base == "index";
+}
+
+Effects judge(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  const Name name(schema);
+  Effects effects;
+  effects.known = (name.space == "aten" || name.space == "prims" || name.space == "torch_lazy") &&
+                  !schema.is_vararg() && !schema.is_varret();
+  effects.overwrites_first_argument =
+      effects.known && effects_table::overwrites_first_argument(name.name) != nullptr;
+  const std::vector<Alias> aliases(schema.arguments().begin(), schema.arguments().end());
+  judge_arguments(schema, name, aliases, effects);
+  judge_returns(schema, name, aliases, effects);
+  judge_data_dependence(op, name, effects);
   effects.inplace_view =
-      op.hasTag(at::Tag::inplace_view) || effects_table::inplace_view(name) != nullptr;
+      op.hasTag(at::Tag::inplace_view) || effects_table::inplace_view(name.name) != nullptr;
   return effects;
 }
 

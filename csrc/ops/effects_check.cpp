@@ -8,7 +8,6 @@
 #include <functional>
 #include <unordered_set>
 
-#include "ops/effects.h"
 
 namespace torch_lazy {
 namespace {
@@ -56,77 +55,76 @@ EffectsCheck::EffectsCheck(const c10::OperatorHandle& op, c10::ArrayRef<c10::IVa
   }
 }
 
-std::string EffectsCheck::finish(c10::ArrayRef<c10::IValue> returns) const {
-  const Effects& effects = effects_of(op_);
-  if (!effects.known) return "";
-  const c10::FunctionSchema& schema = op_.schema();
-  std::string out;
-  auto complain = [&](const auto&... parts) {
-    out += c10::str(op_.operator_name(), ": ", parts..., '\n');
-  };
-  auto name = [&](size_t argument) -> const std::string& {
-    return schema.arguments()[argument].name();
-  };
+template <typename... Parts>
+void EffectsCheck::complain(std::string& out, const Parts&... parts) const {
+  out += c10::str(op_.operator_name(), ": ", parts..., '\n');
+}
 
+const std::string& EffectsCheck::name(size_t argument) const {
+  return op_.schema().arguments()[argument].name();
+}
+
+void EffectsCheck::check_arguments(const Effects& effects, std::string& out) const {
   // Writing one of two arguments over the same storage changes the other rightly.
   std::unordered_set<const c10::StorageImpl*> written;
-  for (const Seen& seen : seen_) {
-    if (effects.arguments[seen.argument].writes) {
+  for (const Seen& seen : seen_)
+    if (effects.arguments[seen.argument].writes)
       written.insert(seen.storage.unsafeGetStorageImpl());
-    }
-  }
 
   for (const Seen& seen : seen_) {
     const ArgumentEffect& effect = effects.arguments[seen.argument];
     if (written.count(seen.storage.unsafeGetStorageImpl()) == 0 &&
-        hash_bytes(seen.storage) != seen.bytes) {
-      complain("argument '", name(seen.argument), "' changed, but is not declared as written");
-    }
+        hash_bytes(seen.storage) != seen.bytes)
+      complain(out, "argument '", name(seen.argument), "' changed, but is not declared as written");
     const bool moved = !seen.tensor.sizes().equals(seen.sizes) ||
                        !seen.tensor.strides().equals(seen.strides) ||
                        seen.tensor.storage_offset() != seen.offset;
-    if (moved && !effect.out && !(effect.writes && effects.inplace_view)) {
-      complain(
-          "argument '", name(seen.argument),
-          "' has other sizes, strides or offset, but the operator is not declared to change them");
-    }
+    if (moved && !effect.out && !(effect.writes && effects.inplace_view))
+      complain(out, "argument '", name(seen.argument),
+               "' has other sizes, strides or offset, but the operator is not declared to change "
+               "them");
   }
+}
 
+bool EffectsCheck::check_source(size_t index, const ReturnEffect& effect, const at::Tensor& tensor,
+                                std::string& out) const {
+  const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+  bool declared = false;
+  const Seen* source = nullptr;
+  for (const Seen& seen : seen_) {
+    // An in-place operator may have given its argument a new storage.
+    if (storage != seen.storage.unsafeGetStorageImpl() &&
+        storage != seen.tensor.storage().unsafeGetStorageImpl())
+      continue;
+    source = &seen;
+    declared |= static_cast<int>(seen.argument) == effect.argument;
+  }
+  if (source != nullptr && !declared)
+    complain(out, "output ", index, " aliases argument '", name(source->argument),
+             "', which is not declared");
+  const bool must_alias = effect.kind == ReturnKind::AliasOf || effect.kind == ReturnKind::SameAs;
+  if (must_alias && source == nullptr)
+    complain(out, "output ", index, " is declared to alias argument '",
+             name(static_cast<size_t>(effect.argument)), "', but does not");
+  return source != nullptr;
+}
+
+std::string EffectsCheck::finish(c10::ArrayRef<c10::IValue> returns) const {
+  const Effects& effects = effects_of(op_);
+  if (!effects.known) return "";
+  std::string out;
+  check_arguments(effects, out);
   std::unordered_set<const c10::StorageImpl*> fresh;
   for (size_t i = 0; i < returns.size() && i < effects.returns.size(); ++i) {
-    const ReturnEffect& effect = effects.returns[i];
     std::unordered_set<const c10::StorageImpl*> own;  // elements of one list may share storage
     for_each_tensor(returns[i], [&](const at::Tensor& tensor) {
-      // Without bytes there is nothing to alias, and nobody minds whether the storage is shared.
+      // Without bytes there is nothing to alias, and sharing the storage has no effect.
       if (!inspectable(tensor) || tensor.storage().nbytes() == 0) return;
+      if (check_source(i, effects.returns[i], tensor, out)) return;
       const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
-      bool declared = false;
-      const Seen* source = nullptr;
-      for (const Seen& seen : seen_) {
-        // An in-place operator may have given its argument a new storage.
-        if (storage != seen.storage.unsafeGetStorageImpl() &&
-            storage != seen.tensor.storage().unsafeGetStorageImpl()) {
-          continue;
-        }
-        source = &seen;
-        declared |= static_cast<int>(seen.argument) == effect.argument;
-      }
-      if (source != nullptr && !declared) {
-        complain("output ", i, " aliases argument '", name(source->argument),
-                 "', which is not declared");
-      }
-      const bool must_alias =
-          effect.kind == ReturnKind::AliasOf || effect.kind == ReturnKind::SameAs;
-      if (must_alias && source == nullptr) {
-        complain("output ", i, " is declared to alias argument '",
-                 name(static_cast<size_t>(effect.argument)), "', but does not");
-      }
-      if (source == nullptr) {
-        own.insert(storage);
-        if (fresh.count(storage) != 0) {
-          complain("output ", i, " shares memory with another output, which is not declared");
-        }
-      }
+      own.insert(storage);
+      if (fresh.count(storage) != 0)
+        complain(out, "output ", i, " shares memory with another output, which is not declared");
     });
     fresh.insert(own.begin(), own.end());
   }

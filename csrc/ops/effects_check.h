@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "ops/effects.h"
+
 namespace torch_lazy {
 
 // Make it before the operator runs, call finish after. Hashes all bytes of every argument's storage
@@ -33,6 +35,15 @@ class EffectsCheck {
     std::vector<int64_t> strides;
     int64_t offset;
   };
+
+  // Each appends a sentence to `out` for each contradiction.
+  void check_arguments(const Effects& effects, std::string& out) const;
+  // Returns whether a tensor of return `index` lies in the storage of an argument.
+  bool check_source(size_t index, const ReturnEffect& effect, const at::Tensor& tensor,
+                    std::string& out) const;
+  template <typename... Parts>
+  void complain(std::string& out, const Parts&... parts) const;
+  const std::string& name(size_t argument) const;
 
   c10::OperatorHandle op_;
   std::vector<Seen> seen_;

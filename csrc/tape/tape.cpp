@@ -95,6 +95,42 @@ InputMetadata decode_input(uint64_t header, Reader& reader) {
   return input;
 }
 
+template <typename Element, typename Next>
+c10::List<Element> list_of(uint32_t size, const Next& next) {
+  c10::List<Element> list;
+  list.reserve(size);
+  for (uint32_t i = 0; i < size; ++i) list.push_back(next());
+  return list;
+}
+
+Operand wrapped_number(c10::ScalarType dtype, Reader& reader) {
+  const size_t word = dtype == c10::ScalarType::Double ? reader.at() : 0;
+  const uint64_t low = reader.next(), high = reader.next();
+  return constant(number_tensor(dtype, low, high), word);
+}
+
+Operand decode_operand(Reader& reader, std::vector<InputMetadata>* inputs);
+
+Operand scalar_list(uint32_t size, Reader& reader, std::vector<InputMetadata>* inputs) {
+  c10::impl::GenericList list(c10::NumberType::get());
+  std::vector<Operand> elements;
+  for (uint32_t i = 0; i < size; ++i) {
+    elements.push_back(decode_operand(reader, inputs));
+    list.push_back(elements.back().constant);
+  }
+  Operand operand = constant(list);
+  operand.elements = std::move(elements);
+  return operand;
+}
+
+Operand tensor_list(Operand::Kind kind, uint32_t size, Reader& reader,
+                    std::vector<InputMetadata>* inputs) {
+  Operand operand;
+  operand.kind = kind;
+  for (uint32_t i = 0; i < size; ++i) operand.elements.push_back(decode_operand(reader, inputs));
+  return operand;
+}
+
 Operand decode_operand(Reader& reader, std::vector<InputMetadata>* inputs) {
   const uint64_t header = reader.next();
   const uint32_t payload = word_payload(header);
@@ -116,12 +152,8 @@ Operand decode_operand(Reader& reader, std::vector<InputMetadata>* inputs) {
       operand.value = payload;
       return operand;
     }
-    case Tag::kNumber: {
-      const auto dtype = c10::ScalarType(word_aux(header));
-      const size_t word = dtype == c10::ScalarType::Double ? reader.at() : 0;
-      const uint64_t low = reader.next(), high = reader.next();
-      return constant(number_tensor(dtype, low, high), word);
-    }
+    case Tag::kNumber:
+      return wrapped_number(c10::ScalarType(word_aux(header)), reader);
     case Tag::kInt:
       return constant(int64_t(reader.next()));
     case Tag::kDouble: {
@@ -139,41 +171,18 @@ Operand decode_operand(Reader& reader, std::vector<InputMetadata>* inputs) {
     case Tag::kDevice:
       return constant(
           c10::Device(c10::DeviceType(payload >> 8), c10::DeviceIndex(int(payload & 0xff) - 1)));
-    case Tag::kIntList: {
-      c10::List<int64_t> list;
-      for (uint32_t i = 0; i < payload; ++i) list.push_back(int64_t(reader.next()));
-      return constant(std::move(list));
-    }
-    case Tag::kDoubleList: {
-      c10::List<double> list;
-      for (uint32_t i = 0; i < payload; ++i) list.push_back(double_of(reader.next()));
-      return constant(std::move(list));
-    }
-    case Tag::kBoolList: {
-      c10::List<bool> list;
-      for (uint32_t i = 0; i < payload; ++i) list.push_back(reader.next() != 0);
-      return constant(std::move(list));
-    }
-    case Tag::kList: {
-      c10::impl::GenericList list(c10::NumberType::get());
-      std::vector<Operand> elements;
-      for (uint32_t i = 0; i < payload; ++i) {
-        elements.push_back(decode_operand(reader, inputs));
-        list.push_back(elements.back().constant);
-      }
-      Operand operand = constant(list);
-      operand.elements = std::move(elements);
-      return operand;
-    }
+    case Tag::kIntList:
+      return constant(list_of<int64_t>(payload, [&] { return int64_t(reader.next()); }));
+    case Tag::kDoubleList:
+      return constant(list_of<double>(payload, [&] { return double_of(reader.next()); }));
+    case Tag::kBoolList:
+      return constant(list_of<bool>(payload, [&] { return reader.next() != 0; }));
+    case Tag::kList:
+      return scalar_list(payload, reader, inputs);
     case Tag::kTensorList:
-    case Tag::kOptionalTensorList: {
-      Operand operand;
-      operand.kind = word_tag(header) == Tag::kTensorList ? Operand::Kind::kTensorList
-                                                          : Operand::Kind::kOptionalTensorList;
-      for (uint32_t i = 0; i < payload; ++i)
-        operand.elements.push_back(decode_operand(reader, inputs));
-      return operand;
-    }
+      return tensor_list(Operand::Kind::kTensorList, payload, reader, inputs);
+    case Tag::kOptionalTensorList:
+      return tensor_list(Operand::Kind::kOptionalTensorList, payload, reader, inputs);
   }
   TORCH_INTERNAL_ASSERT(false, "unknown tag on the tape");
 }
