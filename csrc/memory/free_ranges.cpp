@@ -1,5 +1,6 @@
 #include "memory/free_ranges.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 
@@ -16,6 +17,15 @@ void FreeRanges::resize(ByAddress::iterator range, size_t bytes) {
 void FreeRanges::remove(ByAddress::iterator range) {
   by_size_.erase({range->second, range->first});
   by_address_.erase(range);
+}
+
+void FreeRanges::count_taken(size_t bytes) {
+  bytes_ -= bytes;
+  fewest_ = std::min(fewest_, bytes_);
+}
+
+size_t FreeRanges::begin_period() {
+  return std::exchange(fewest_, bytes_);
 }
 
 void FreeRanges::add(Range range) noexcept {
@@ -39,7 +49,7 @@ char* FreeRanges::take(size_t bytes) noexcept {
   const auto best = by_size_.lower_bound({bytes, nullptr});
   if (best == by_size_.end()) return nullptr;
   const auto [size, start] = *best;
-  bytes_ -= bytes;
+  count_taken(bytes);
   const auto range = by_address_.find(start);
   if (size == bytes) {
     remove(range);
@@ -61,7 +71,7 @@ FreeRanges::Range FreeRanges::take_at_most(size_t bytes, size_t unit) noexcept {
   const auto larger = by_size_.upper_bound({bytes, reinterpret_cast<char*>(UINTPTR_MAX)});
   if (larger != by_size_.begin()) {
     const auto [size, start] = *std::prev(larger);
-    bytes_ -= size;
+    count_taken(size);
     remove(by_address_.find(start));
     return {start, size};
   }
@@ -72,7 +82,7 @@ FreeRanges::Range FreeRanges::take_at_most(size_t bytes, size_t unit) noexcept {
   const uintptr_t last = reinterpret_cast<uintptr_t>(end);
   if (first >= last) return {nullptr, 0};
   const size_t taken = last - first;
-  bytes_ -= taken;
+  count_taken(taken);
   resize(by_address_.find(start), size - taken);
   return {end - taken, taken};
 }
@@ -82,7 +92,7 @@ std::vector<FreeRanges::Range> FreeRanges::take_all() noexcept {
   for (const auto& [start, bytes] : by_address_) all.push_back({start, bytes});
   by_address_.clear();
   by_size_.clear();
-  bytes_ = 0;
+  count_taken(bytes_);
   return all;
 }
 

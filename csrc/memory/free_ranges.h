@@ -1,4 +1,5 @@
-// Free ranges of addresses, none beside another: what is added joins its neighbours.
+// Free ranges of addresses, none beside another: what is added joins its neighbours. Counts how
+// many of their bytes were not needed for a while.
 #pragma once
 
 #include <cstddef>
@@ -30,15 +31,20 @@ class FreeRanges {
   std::vector<Range> take_all() noexcept;
 
   size_t bytes() const { return bytes_; }
+  // Begins a period and returns how many bytes were not needed in the one before: the fewest that
+  // were free at any moment of it.
+  size_t begin_period();
 
  private:
   using ByAddress = std::map<char*, size_t>;
   void resize(ByAddress::iterator range, size_t bytes);
   void remove(ByAddress::iterator range);
+  void count_taken(size_t bytes);
 
   ByAddress by_address_;
   std::set<std::pair<size_t, char*>> by_size_;
-  size_t bytes_ = 0;  // of all
+  size_t bytes_ = 0;   // of all
+  size_t fewest_ = 0;  // bytes in this period
 };
 
 }  // namespace torch_lazy

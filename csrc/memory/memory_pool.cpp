@@ -11,6 +11,7 @@ namespace torch_lazy {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kPeriod = 10 * kSecond;
 constexpr size_t kSlack = size_t(8) << 20;  // for programs that use little
 
 int64_t coarse_now() {
@@ -75,10 +76,7 @@ Span* MemoryPool::take_span(size_t bytes) {
   Ranges surplus;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (char* const kept = kept_.take(rounded)) {
-      idle_.now_are(kept_.bytes());
-      return add_span(kept, rounded);
-    }
+    if (char* const kept = kept_.take(rounded)) return add_span(kept, rounded);
     surplus = over_limit(rounded);
   }
   give_back(surplus);
@@ -106,7 +104,7 @@ void MemoryPool::free_large(Span& span) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     keep(span, in_use_);
-    old = idle();
+    old = not_needed();
   }
   give_back(old);
 }
@@ -130,7 +128,6 @@ MemoryPool::Ranges MemoryPool::take_kept(size_t bytes) noexcept {
     if (range.bytes == 0) break;
     taken.push_back(range);
   }
-  idle_.now_are(kept_.bytes());
   kept_any_.store(kept_.bytes() > 0, std::memory_order_relaxed);
   return taken;
 }
@@ -143,15 +140,19 @@ MemoryPool::Ranges MemoryPool::over_limit(size_t coming) noexcept {
   return take_kept(kept_.bytes() > limit ? kept_.bytes() - limit : 0);
 }
 
-MemoryPool::Ranges MemoryPool::idle() noexcept {
-  return take_kept(idle_.taken_at(coarse_now(), kept_.bytes()));
+// Once a period.
+MemoryPool::Ranges MemoryPool::not_needed() noexcept {
+  const int64_t now = coarse_now();
+  if (now < period_ends_) return {};
+  period_ends_ = now + kPeriod;
+  return take_kept(kept_.begin_period());
 }
 
 void MemoryPool::release_idle() {
   Ranges old;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    old = idle();
+    old = not_needed();
   }
   give_back(old);
 }
@@ -228,7 +229,7 @@ void MemoryPool::free_objects(void* head) {
       if (slab.free_count++ == 0) partial.splice(partial.begin(), in_use_, slab.self);
       if (slab.free_count == slab.objects) keep(slab, partial);
     }
-    old = idle();
+    old = not_needed();
   }
   give_back(old);
 }

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "memory/free_ranges.h"
-#include "memory/idle_bytes.h"
 #include "memory/page_map.h"
 #include "memory/size_classes.h"
 #include "memory/system_memory.h"
@@ -100,7 +99,7 @@ class MemoryPool {
   // and leave no pool that is half changed.
   void keep(Span& span, Spans& from) noexcept;
   Ranges over_limit(size_t coming) noexcept;
-  Ranges idle() noexcept;
+  Ranges not_needed() noexcept;
   Ranges take_kept(size_t bytes) noexcept;
   void give_back(const Ranges& ranges) noexcept;
   void release_idle();
@@ -114,7 +113,7 @@ class MemoryPool {
   Spans in_use_;                               // large blocks and full slabs
   std::array<Spans, kObjectClasses> partial_;  // slabs with free objects
   FreeRanges kept_;
-  IdleBytes idle_;  // of what is kept
+  int64_t period_ends_ = 0;  // of what is kept, in ns
   size_t in_use_bytes_ = 0, most_in_use_ = 0, peak_reserved_ = 0;
   int64_t spans_from_system_ = 0;
 };

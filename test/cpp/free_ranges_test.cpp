@@ -106,5 +106,30 @@ TEST_F(FreeRangesTest, GivesAll) {
   EXPECT_EQ(ranges.take(1), nullptr);
 }
 
+TEST_F(FreeRangesTest, TheFewestBytesThatWereFreeInAPeriodWereNotNeeded) {
+  ranges.add({at(0), 100});
+  ranges.begin_period();
+  ranges.take(70);
+  ranges.add({at(1000), 40});
+
+  EXPECT_EQ(ranges.begin_period(), 30);
+}
+
+TEST_F(FreeRangesTest, WhatIsNeededAgainAndAgainIsNeededInEveryPeriod) {
+  ranges.add({at(0), 100});
+  for (int period = 0; period < 5; ++period) {
+    EXPECT_EQ(ranges.begin_period(), 0);
+    ranges.add({ranges.take(100), 100});
+  }
+}
+
+TEST_F(FreeRangesTest, WhatWasAddedInAPeriodWaitsForTheNext) {
+  ranges.begin_period();
+  ranges.add({at(0), 100});
+
+  EXPECT_EQ(ranges.begin_period(), 0);
+  EXPECT_EQ(ranges.begin_period(), 100);
+}
+
 }  // namespace
 }  // namespace torch_lazy
