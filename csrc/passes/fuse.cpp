@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "passes/fusable.h"
 #include "passes/fuse_inlined.h"
 
 namespace torch_lazy {

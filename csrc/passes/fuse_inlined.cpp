@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/node_operator.h"
+#include "passes/fusable.h"
 #include "passes/layout.h"
 
 namespace torch_lazy {
@@ -64,25 +64,6 @@ class Inliner {
 };
 
 }  // namespace
-
-bool is_fusable(CoreKind kind) {
-  switch (kind) {
-    case CoreKind::kPointwise:
-    case CoreKind::kCopy:
-    case CoreKind::kFill:
-    case CoreKind::kArange:
-    case CoreKind::kReduction:
-    case CoreKind::kGather:
-      return true;
-    default:
-      return false;
-  }
-}
-
-const CoreOperator* fusable_operator(const torch::jit::Node* node) {
-  const CoreOperator* const core = find_core_operator(operator_name(node));
-  return core && is_fusable(core->kind) ? core : nullptr;
-}
 
 std::vector<bool> choose_inlined(const CoreGraph& graph) {
   const Inliner inliner(graph);

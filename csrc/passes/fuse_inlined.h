@@ -4,14 +4,8 @@
 #include <vector>
 
 #include "passes/core_graph.h"
-#include "passes/core_operators.h"
 
 namespace torch_lazy {
-
-// A kernel can compute such a node.
-bool is_fusable(CoreKind kind);
-// The core operator that a node calls, null where no kernel computes it.
-const CoreOperator* fusable_operator(const torch::jit::Node* node);
 
 // By node. What is made of the index alone is cheaper made again than read. Of other nodes every
 // element is read at most once, through slices of it, by nodes that a kernel computes.

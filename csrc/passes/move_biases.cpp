@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "passes/fuse_inlined.h"
+#include "passes/fusable.h"
 #include "passes/graph_builder.h"
 #include "passes/simplify_algebra.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "ops/primitive.h"
-#include "passes/fuse_inlined.h"
+#include "passes/fusable.h"
 
 namespace torch_lazy {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "passes/fuse_inlined.h"
+#include "passes/fusable.h"
 #include "passes/simplify_algebra.h"
 
 namespace torch_lazy {
