@@ -105,6 +105,9 @@ void add_sigmoid_rules(RuleTable& table) {
     const Term sign = where(negative, x.number(1), x.number(-1));
     return d.finish(grad * (most - sign * (buffer / (1 + buffer))));
   };
+}
+
+void add_softplus_rules(RuleTable& table) {
   table["softplus"] = [](Decomposition& d) {
     const Term x = d.operand(0, d.compute());
     const Term beta = d.operand(1, x.dtype()), scaled = x * beta;
@@ -169,6 +172,9 @@ void add_threshold_rules(RuleTable& table) {
     if (d.needed(1)) d.finish(where(positive, x.number(0), x * grad), 1);
     return d.finish(where(positive, grad, weight * grad));
   };
+}
+
+void add_hard_rules(RuleTable& table) {
   table["hardswish"] = [](Decomposition& d) {
     const Term x = d.operand(0, d.compute());
     return d.finish(x * clamp(x + 3, 0, 6) / 6);
@@ -246,7 +252,9 @@ void add_dropout_rules(RuleTable& table) {
 void add_activation_rules(RuleTable& table) {
   add_gelu_rules(table);
   add_sigmoid_rules(table);
+  add_softplus_rules(table);
   add_threshold_rules(table);
+  add_hard_rules(table);
   add_elu_rules(table);
   add_dropout_rules(table);
 }

@@ -13,7 +13,6 @@ namespace {
 
 using c10::ScalarType;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // ---- One argument ----
@@ -328,72 +327,6 @@ void add_selection_rules(RuleTable& table) {
   bound("clamp_max", {"", "Tensor"}, 0, 1);
 }
 
-// ---- Compound arithmetic ----
-
-void add_compound_rules(RuleTable& table) {
-  table["addcmul"] = [](Decomposition& d) {
-    if (d.compute() == c10::kBool) return false;
-    const Term x = d.operand(0, d.compute());
-    Term a = d.operand(1, d.compute());
-    const Term b = d.operand(2, d.compute());
-    if (!d.is(3, 1)) a = d.operand(3, a.dtype()) * a;
-    return d.finish(multiply_add(x, a, b));
-  };
-  table["addcdiv"] = [](Decomposition& d) {
-    if (!c10::isFloatingType(d.compute())) return false;
-    const Term x = d.operand(0, d.compute());
-    Term a = d.operand(1, d.compute());
-    const Term b = d.operand(2, d.compute());
-    if (!d.is(3, 1)) a = d.operand(3, a.dtype()) * a;
-    return d.finish(x + a / b);
-  };
-  // Interpolates from the nearer end.
-  table["lerp.Scalar"] = [](Decomposition& d) {
-    const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
-    const Term weight = d.operand(2, a.dtype());
-    const double number = constant_number(weight.value)->toDouble();
-    const bool near_a = std::abs(number) < 0.5;
-    const Term factor = near_a ? weight : a.number(number - 1);
-    return d.finish(multiply_add(near_a ? a : b, factor, b - a));
-  };
-  table["lerp.Tensor"] = [](Decomposition& d) {
-    const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
-    const Term weight = d.operand(2, d.compute());
-    const Term near_a = compare("lt", abs(weight), 0.5);
-    return d.finish(multiply_add(where(near_a, a, b), where(near_a, weight, weight - 1), b - a));
-  };
-  for (const char* overload : {"Tensor", "Scalar_Self", "Scalar_Other"})
-    table[with_overload("xlogy", overload)] = [](Decomposition& d) {
-      const ScalarType first = d.output().dtype;
-      const Term x = d.operand(0, d.compute(), first), y = d.operand(1, d.compute(), first);
-      const Term product = where(compare("eq", x, 0), x.number(0), x * log(y));
-      return d.finish(where(test("isnan", y), x.number(kNan), product));
-    };
-  table["fmax"] = [](Decomposition& d) {
-    const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
-    if (a.dtype() == c10::kBool) return d.finish(logical_or(a, b));
-    if (!c10::isFloatingType(a.dtype())) return d.finish(maximum(a, b));
-    return d.finish(where(test("isnan", a), b, where(test("isnan", b), a, maximum(a, b))));
-  };
-  table["fmin"] = [](Decomposition& d) {
-    const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
-    if (a.dtype() == c10::kBool) return d.finish(logical_and(a, b));
-    if (!c10::isFloatingType(a.dtype())) return d.finish(minimum(a, b));
-    return d.finish(where(test("isnan", a), b, where(test("isnan", b), a, minimum(a, b))));
-  };
-  // Equal infinities are kept apart, as their difference is NaN.
-  table["logaddexp"] = [](Decomposition& d) {
-    const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
-    const Term both = logical_and(test("isinf", a), compare("eq", a, b));
-    return d.finish(where(both, a, maximum(a, b) + log1p(exp(-abs(a - b)))));
-  };
-  table["heaviside"] = [](Decomposition& d) {
-    if (d.compute() == c10::kBool) return false;
-    const Term x = d.operand(0, d.compute()), values = d.operand(1, d.compute());
-    return d.finish(where(compare("eq", x, 0), values, compare("gt", x, 0).to(x.dtype())));
-  };
-}
-
 }  // namespace
 
 void add_pointwise_rules(RuleTable& table) {
@@ -406,7 +339,6 @@ void add_pointwise_rules(RuleTable& table) {
   add_comparison_rules(table);
   add_logic_rules(table);
   add_selection_rules(table);
-  add_compound_rules(table);
 }
 
 }  // namespace torch_lazy

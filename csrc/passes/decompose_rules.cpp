@@ -144,6 +144,7 @@ const RuleTable& decomposition_rules() {
   static const RuleTable table = [] {
     RuleTable made;
     add_pointwise_rules(made);
+    add_compound_rules(made);
     add_activation_rules(made);
     add_creation_rules(made);
     add_reduction_rules(made);

@@ -88,6 +88,7 @@ using RuleTable = std::unordered_map<std::string, Rule>;
 
 // One for each family, in the file of its name.
 void add_pointwise_rules(RuleTable& table);
+void add_compound_rules(RuleTable& table);
 void add_activation_rules(RuleTable& table);
 void add_creation_rules(RuleTable& table);
 void add_reduction_rules(RuleTable& table);

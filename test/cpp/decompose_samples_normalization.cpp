@@ -4,8 +4,13 @@
 
 namespace torch_lazy::testing {
 
-void add_normalization(Samples& all) {
-  const auto shape = [](std::vector<int64_t> values) { return c10::IValue(values); };
+namespace {
+
+c10::IValue shape(std::vector<int64_t> values) {
+  return values;
+}
+
+void add_layer_norm(Samples& all) {
   all["native_layer_norm"] = {
       [=](ScalarType d) {
         return Arguments{tensor({3, 4, 5}, d), shape({5}), tensor({5}, d), tensor({5}, d), 1e-5};
@@ -30,6 +35,9 @@ void add_normalization(Samples& all) {
                        weight,
                        c10::List<bool>({true, affine, affine})};
     });
+}
+
+void add_group_norm(Samples& all) {
   const auto group_norm = [&all](std::vector<int64_t> sizes, bool affine, bool channels_last) {
     int64_t area = 1;
     for (size_t i = 2; i < sizes.size(); ++i) area *= sizes[i];
@@ -55,6 +63,9 @@ void add_normalization(Samples& all) {
   group_norm({3, 4, 2, 5}, true, true);
   group_norm({3, 4, 7}, false, false);
   group_norm({3, 4}, true, false);
+}
+
+void add_batch_norm(Samples& all) {
   for (const std::vector<int64_t>& sizes :
        {std::vector<int64_t>{3, 4, 2, 5}, std::vector<int64_t>{3, 4}})
     for (const bool affine : {true, false}) {
@@ -72,11 +83,13 @@ void add_normalization(Samples& all) {
     }
 }
 
-void add_losses(Samples& all) {
+// Of the loss of a 3 x 4 tensor.
+Tensor loss_grad(int64_t reduction, ScalarType d) {
+  return reduction == 0 ? tensor({3, 4}, d) : tensor({}, d);
+}
+
+void add_plain_losses(Samples& all) {
   for (const int64_t reduction : {0, 1, 2}) {
-    const auto grad = [=](ScalarType d) {
-      return reduction == 0 ? tensor({3, 4}, d) : tensor({}, d);
-    };
     const auto add = [&](const char* name, const Arguments& rest) {
       all[name].push_back([=](ScalarType d) {
         Arguments arguments{tensor({3, 4}, d), tensor({3, 4}, d), reduction};
@@ -86,7 +99,8 @@ void add_losses(Samples& all) {
     };
     const auto add_backward = [&](const char* name, const Arguments& rest) {
       all[name].push_back([=](ScalarType d) {
-        Arguments arguments{grad(d), tensor({3, 4}, d), tensor({3, 4}, d), reduction};
+        Arguments arguments{loss_grad(reduction, d), tensor({3, 4}, d), tensor({3, 4}, d),
+                            reduction};
         arguments.insert(arguments.end(), rest.begin(), rest.end());
         return arguments;
       });
@@ -100,12 +114,18 @@ void add_losses(Samples& all) {
     add_backward("smooth_l1_loss_backward", {0.7});
     add("huber_loss", {0.7});
     add_backward("huber_loss_backward", {0.7});
+  }
+}
+
+void add_weighted_losses(Samples& all) {
+  for (const int64_t reduction : {0, 1, 2}) {
     for (const bool weighted : {false, true}) {
       const auto weight = [=](ScalarType d, int64_t count) {
         return weighted ? c10::IValue(positive({count}, d)) : kNone;
       };
       all["binary_cross_entropy_backward"].push_back([=](ScalarType d) {
-        return Arguments{grad(d), unit({3, 4}, d), unit({3, 4}, d), weight(d, 4), reduction};
+        return Arguments{loss_grad(reduction, d), unit({3, 4}, d), unit({3, 4}, d), weight(d, 4),
+                         reduction};
       });
       all["binary_cross_entropy_with_logits"].push_back([=](ScalarType d) {
         return Arguments{tensor({3, 4}, d), unit({3, 4}, d), weight(d, 4), weight(d, 4), reduction};
@@ -136,6 +156,19 @@ void add_losses(Samples& all) {
       });
     }
   }
+}
+
+}  // namespace
+
+void add_normalization(Samples& all) {
+  add_layer_norm(all);
+  add_group_norm(all);
+  add_batch_norm(all);
+}
+
+void add_losses(Samples& all) {
+  add_plain_losses(all);
+  add_weighted_losses(all);
 }
 
 }  // namespace torch_lazy::testing

@@ -4,36 +4,44 @@
 
 namespace torch_lazy::testing {
 
+namespace {
+
+// Operators on one tensor alone.
+constexpr const char* kUnary[] = {
+    "exp",         "exp2",
+    "expm1",       "log",
+    "log2",        "log10",
+    "log1p",       "sin",
+    "cos",         "tan",
+    "asin",        "acos",
+    "atan",        "sinh",
+    "cosh",        "tanh",
+    "asinh",       "acosh",
+    "atanh",       "erf",
+    "erfc",        "sqrt",
+    "rsqrt",       "erfinv",
+    "lgamma",      "digamma",
+    "sigmoid",     "reciprocal",
+    "neg",         "abs",
+    "bitwise_not", "floor",
+    "ceil",        "round",
+    "trunc",       "sign",
+    "sgn",         "frac",
+    "logical_not", "deg2rad",
+    "rad2deg",     "isnan",
+    "isinf",       "isposinf",
+    "isneginf",    "relu",
+    "relu6",       "silu",
+    "mish",        "hardswish",
+    "hardsigmoid", "log_sigmoid_forward",
+    "zero",        "lift_fresh_copy",
+    "detach_copy", "alias_copy",
+};
+
+}  // namespace
+
 void add_pointwise(Samples& all) {
-  for (const char* name : {"exp",         "exp2",
-                           "expm1",       "log",
-                           "log2",        "log10",
-                           "log1p",       "sin",
-                           "cos",         "tan",
-                           "asin",        "acos",
-                           "atan",        "sinh",
-                           "cosh",        "tanh",
-                           "asinh",       "acosh",
-                           "atanh",       "erf",
-                           "erfc",        "sqrt",
-                           "rsqrt",       "erfinv",
-                           "lgamma",      "digamma",
-                           "sigmoid",     "reciprocal",
-                           "neg",         "abs",
-                           "bitwise_not", "floor",
-                           "ceil",        "round",
-                           "trunc",       "sign",
-                           "sgn",         "frac",
-                           "logical_not", "deg2rad",
-                           "rad2deg",     "isnan",
-                           "isinf",       "isposinf",
-                           "isneginf",    "relu",
-                           "relu6",       "silu",
-                           "mish",        "hardswish",
-                           "hardsigmoid", "log_sigmoid_forward",
-                           "zero",        "lift_fresh_copy",
-                           "detach_copy", "alias_copy"})
-    all[name] = over_one();
+  for (const char* name : kUnary) all[name] = over_one();
   all["nan_to_num"] = over_one({kNone, kNone, kNone}) + over_one({1.5, 2.5, -3.5});
   for (const char* name : {"add.Tensor", "sub.Tensor", "rsub.Tensor"})
     all[name] =

@@ -4,8 +4,13 @@
 
 namespace torch_lazy::testing {
 
-void add_reductions(Samples& all) {
-  const auto dims = [](std::vector<int64_t> values) { return c10::IValue(values); };
+namespace {
+
+c10::IValue dims(std::vector<int64_t> values) {
+  return values;
+}
+
+void add_sums(Samples& all) {
   for (const char* name : {"sum", "mean"}) {
     all[name] =
         over_one({kNone}) + over_one({int64_t(at::kDouble)}) + over_one({int64_t(at::kBFloat16)});
@@ -49,6 +54,9 @@ void add_reductions(Samples& all) {
           return Arguments{transposed(d), kNone, correction, keepdim};
         });
       }
+}
+
+void add_extrema(Samples& all) {
   for (const char* name : {"amax", "amin"})
     all[name] = {[=](ScalarType d) {
                    return Arguments{tensor({3, 4}, d), dims({}), false};
@@ -92,6 +100,9 @@ void add_reductions(Samples& all) {
                              return Arguments{tensor({3, 4}, d), kNone, false};
                            }};
   }
+}
+
+void add_norms(Samples& all) {
   for (const c10::IValue& order :
        {c10::IValue(2), c10::IValue(1), c10::IValue(0), c10::IValue(INFINITY),
         c10::IValue(-INFINITY), c10::IValue(3), c10::IValue(0.5)}) {
@@ -120,6 +131,14 @@ void add_reductions(Samples& all) {
       return Arguments{special(d), dims({0}), keepdim};
     });
   }
+}
+
+}  // namespace
+
+void add_reductions(Samples& all) {
+  add_sums(all);
+  add_extrema(all);
+  add_norms(all);
 }
 
 void add_softmax(Samples& all) {

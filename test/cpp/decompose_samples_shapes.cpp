@@ -57,9 +57,17 @@ void add_creation(Samples& all) {
                  }};
 }
 
-void add_shapes(Samples& all) {
-  const auto list = [](const std::vector<int64_t>& values) { return c10::IValue(values); };
-  const auto tensors = [](const std::vector<Tensor>& values) { return c10::IValue(values); };
+namespace {
+
+c10::IValue list(const std::vector<int64_t>& values) {
+  return values;
+}
+
+c10::IValue tensors(const std::vector<Tensor>& values) {
+  return values;
+}
+
+void add_joined(Samples& all) {
   all["cat"] = {[=](ScalarType d) {
                   return Arguments{tensors({tensor({2, 3}, d), transposed(d).slice(1, 0, 3)}), 0};
                 },
@@ -92,6 +100,9 @@ void add_shapes(Samples& all) {
                  [](ScalarType d) {
                    return Arguments{special(d).expand({4, -1}), 1};
                  }};
+}
+
+void add_taken_apart(Samples& all) {
   all["slice_backward"] = {
       [=](ScalarType d) {
         return Arguments{tensor({3, 2}, d), list({3, 6}), 1, 1, 5, 2};
@@ -117,6 +128,13 @@ void add_shapes(Samples& all) {
   all["glu_backward"] = {[](ScalarType d) {
     return Arguments{tensor({3, 2}, d), tensor({3, 4}, d), 1};
   }};
+}
+
+}  // namespace
+
+void add_shapes(Samples& all) {
+  add_joined(all);
+  add_taken_apart(all);
 }
 
 }  // namespace torch_lazy::testing
