@@ -55,6 +55,10 @@ bool mergeable(const Draft& draft, size_t outer, size_t inner) {
 
 }  // namespace
 
+size_t kept_count(const Draft& draft) {
+  return size_t(std::count(draft.reduced.begin(), draft.reduced.end(), false));
+}
+
 std::vector<AxisSet> varying_axes(const Draft& draft) {
   AxisSet reduced = 0;
   for (size_t axis = 0; axis < draft.reduced.size(); ++axis)

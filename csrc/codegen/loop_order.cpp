@@ -5,23 +5,15 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "codegen/cut_reduction.h"
 #include "codegen/draft_axes.h"
 #include "codegen/op_cost.h"
 
 namespace torch_lazy::codegen {
 namespace {
 
-// Elements of one chunk of a long reduction: long enough that its start-up is nothing, short enough
-// that a float sum loses nothing.
-constexpr int64_t kChunk = 16384;
-// Reductions shorter than this are one unit.
-constexpr int64_t kLongReduction = 4 * kChunk;
 // Elements of a block where lanes run along a kept axis: one stream of 64 KB of floats.
 constexpr int64_t kLongestBlock = 16384;
-
-size_t kept_count(const Draft& draft) {
-  return size_t(std::count(draft.reduced.begin(), draft.reduced.end(), false));
-}
 
 // Lanes run where most of the memory is read and written in a row.
 Axis choose_axis(const Draft& draft) {
@@ -181,137 +173,19 @@ class Finisher {
   std::unordered_map<int64_t, uint32_t> slots_;
 };
 
-// ---- Long reductions ----
-
-bool can_be_combined(Op op) {
-  switch (op) {
-    case Op::kReduceSum:
-    case Op::kReduceProd:
-    case Op::kReduceMin:
-    case Op::kReduceMax:
-    case Op::kReduceAnd:
-    case Op::kReduceOr:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// A reduction of everything to one point, with no value that varies after it.
-bool is_long_reduction(const Draft& draft) {
-  if (kept_count(draft) != 0 || draft.extents.empty()) return false;
-  if (c10::multiply_integers(draft.extents) < kLongReduction) return false;
-  const std::vector<AxisSet> varying = varying_axes(draft);
-  const std::vector<bool> after = after_reduction(draft);
-  for (size_t i = 0; i < draft.exprs.size(); ++i) {
-    if (is_reduction(draft.exprs[i].op) &&
-        (!can_be_combined(draft.exprs[i].op) || varying[size_t(draft.exprs[i].arguments[0])] == 0))
-      return false;
-    if (after[i] && varying[i] != 0) return false;
-  }
-  return true;
-}
-
-// Cuts the reduction: the first kernel stores one partial result a chunk, the second combines them
-// and does what follows.
-std::vector<LoweredKernel> cut_reduction(Draft draft, const LowerContext& context) {
-  const std::vector<bool> after = after_reduction(draft);
-  const std::vector<AxisSet> varying = varying_axes(draft);
-  int64_t total = 0, chunks = 0;
-  if (draft.extents.size() == 1) {
-    total = draft.extents[0];
-    chunks = (total + kChunk - 1) / kChunk;
-    draft.extents = {chunks, kChunk};
-    draft.reduced = {false, true};
-    for_each_access(draft, [](Access& access, Type) {
-      access.strides.insert(access.strides.begin(), Size::constant(0));
-    });
-  } else {
-    chunks = draft.extents[0];
-    draft.reduced[0] = false;
-  }
-  if (total > 0)  // the index of a chunk's element is that of the whole
-    for (Expr& expr : draft.exprs)
-      if (expr.op == Op::kIndex) expr.dimension = 1;
-
-  Draft first = draft, second;
-  second.extents = {chunks};
-  second.reduced = {true};
-  second.numbers = draft.numbers;
-  first.stores.clear();
-  std::vector<ExprId> in_second(draft.exprs.size(), kNoId);
-  const auto copied_buffer = [&](uint32_t buffer) {
-    second.buffers.push_back(draft.buffers[buffer]);
-    second.bindings.push_back(draft.bindings[buffer]);
-    return uint32_t(second.buffers.size() - 1);
-  };
-  const auto single_point = [](Access access) {
-    access.strides.assign(1, Size::constant(0));
-    return access;
-  };
-  // What follows the reduction and what that needs.
-  const auto copy_expr = [&](auto&& self, ExprId id) -> ExprId {
-    ExprId& known = in_second[size_t(id)];
-    if (known != kNoId) return known;
-    Expr expr = draft.exprs[size_t(id)];
-    if (is_reduction(expr.op)) {
-      Buffer partial{expr.type, "partial" + std::to_string(id), true, true};
-      BufferBinding binding{BufferBinding::kPartial - id, true};
-      Store store;
-      store.buffer = uint32_t(first.buffers.size());
-      store.access.strides.assign(first.extents.size(), Size::constant(0));
-      store.access.strides[0] = Size::constant(1);
-      store.expr = id;
-      first.stores.push_back(store);
-      first.buffers.push_back(partial);
-      first.bindings.push_back(binding);
-      partial.written = binding.written = false;
-      Expr load;
-      load.op = Op::kLoad;
-      load.type = expr.type;
-      load.buffer = uint32_t(second.buffers.size());
-      load.access.strides = {Size::constant(1)};
-      second.buffers.push_back(partial);
-      second.bindings.push_back(binding);
-      second.exprs.push_back(std::move(load));
-      expr.arguments = {ExprId(second.exprs.size()) - 1};
-    } else {
-      for (ExprId& argument : expr.arguments) argument = self(self, argument);
-      if (expr.op == Op::kLoad) {
-        for (Access::Indirect& indirect : expr.access.indirect)
-          indirect.index = self(self, indirect.index);
-        expr.buffer = copied_buffer(expr.buffer);
-        expr.access = single_point(expr.access);
-      }
-    }
-    second.exprs.push_back(std::move(expr));
-    return known = ExprId(second.exprs.size()) - 1;
-  };
-  for (const Store& store : draft.stores) {
-    if (!after[size_t(store.expr)] && varying[size_t(store.expr)] != 0) {
-      first.stores.push_back(store);
-      continue;
-    }
-    Store copy = store;
-    copy.expr = copy_expr(copy_expr, store.expr);
-    copy.buffer = copied_buffer(store.buffer);
-    copy.access = single_point(store.access);
-    second.stores.push_back(copy);
-  }
-  std::vector<LoweredKernel> kernels;
-  kernels.push_back(Finisher(std::move(first), context, total).finish());
-  kernels.push_back(Finisher(std::move(second), context, 0).finish());
-  for (LoweredKernel& kernel : kernels) kernel.partial_elements = chunks;
-  return kernels;
-}
-
 }  // namespace
 
 std::vector<LoweredKernel> choose_loops(Draft draft, const LowerContext& context) {
   order_and_merge_axes(draft);
-  if (is_long_reduction(draft)) return cut_reduction(std::move(draft), context);
   std::vector<LoweredKernel> kernels;
-  kernels.push_back(Finisher(std::move(draft), context, 0).finish());
+  if (!is_long_reduction(draft)) {
+    kernels.push_back(Finisher(std::move(draft), context, 0).finish());
+    return kernels;
+  }
+  CutReduction cut = cut_reduction(std::move(draft));
+  kernels.push_back(Finisher(std::move(cut.chunks), context, cut.total).finish());
+  kernels.push_back(Finisher(std::move(cut.combination), context, 0).finish());
+  for (LoweredKernel& kernel : kernels) kernel.partial_elements = cut.partial_elements;
   return kernels;
 }
 
