@@ -50,6 +50,7 @@ void read_environment(Config& config) {
   if (!enabled) config.defer = Defer::kNever;
   read_integer("TORCH_LAZY_VERIFY", 0, 1, config.verify);
   read_integer("TORCH_LAZY_CHECK_EFFECTS", 0, 1, config.check_effects);
+  read_integer("TORCH_LAZY_VERIFY_PASSES", 0, 1, config.verify_passes);
   read_integer("TORCH_LAZY_WARN_FALLBACKS", 0, 1, config.warn_fallbacks);
   read_integer("TORCH_LAZY_PERF_MAP", 0, 1, config.perf_map);
   read_integer("TORCH_LAZY_DEBUG", 0, 5, config.debug);

@@ -21,6 +21,7 @@ struct Config {
   std::atomic<Defer> defer{Defer::kHot};
   std::atomic<bool> verify{false};         // run every window both ways and compare
   std::atomic<bool> check_effects{false};  // compare storages before and after each operator
+  std::atomic<bool> verify_passes{false};  // check graphs after every pass, loops before printing
   std::atomic<bool> warn_fallbacks{true};
   std::atomic<bool> perf_map{false};  // kernels are named in /tmp/perf-<pid>.map
   std::atomic<int> debug{0};          // 1 windows, 2 graphs, 3 passes, 4 kernels, 5 operations

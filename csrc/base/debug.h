@@ -7,6 +7,10 @@ namespace torch_lazy {
 
 enum DebugLevel { kDebugWindows = 1, kDebugGraphs, kDebugPasses, kDebugKernels, kDebugOperations };
 
+// Whether compiles check graphs after every pass and loops before printing them: where the setting
+// `verify_passes` is on, and wherever passes are shown.
+bool verifies_passes();
+
 // One message, with a newline added. Never raises: nobody may be reading.
 void debug_print(const std::string& message);
 

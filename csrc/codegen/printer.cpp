@@ -1,5 +1,6 @@
 #include "codegen/printer.h"
 
+#include "base/debug.h"
 #include "codegen/print_context.h"
 #include "codegen/print_nest.h"
 #include "codegen/schedule.h"
@@ -91,6 +92,7 @@ int64_t scratch_bytes(uint32_t scratch_values, int64_t elements) {
 }
 
 PrintedKernel print_kernel(const Kernel& kernel, const Target& target) {
+  if (verifies_passes()) verify(kernel);
   const bool cuda = target.kind == Target::Kind::kCuda;
   const Schedule schedule = make_schedule(kernel, !cuda);
   std::set<std::string> functions;

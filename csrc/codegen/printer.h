@@ -41,7 +41,7 @@ struct PrintedKernel {
 // Bytes of scratch that a call needs where the product of the reduced extents is `elements`.
 int64_t scratch_bytes(uint32_t scratch_values, int64_t elements);
 
-// The kernel must have passed verify().
+// The kernel must pass verify(), which is called where verifies_passes() (base/debug.h).
 PrintedKernel print_kernel(const Kernel& kernel, const Target& target);
 
 }  // namespace torch_lazy::codegen

@@ -13,7 +13,7 @@ namespace torch_lazy {
 //  - every node is an operator the dispatcher knows, or one of the kinds graph_from_tape lists;
 //  - every tensor has a complete type or is marked undefined;
 //  - graph outputs are tensors.
-// For tests and debugging: takes a few microseconds a node.
+// Takes a few microseconds a node.
 void verify_graph(const torch::jit::Graph& graph);
 
 }  // namespace torch_lazy

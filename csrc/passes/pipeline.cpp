@@ -4,38 +4,78 @@
 #include "base/debug.h"
 #include "base/pass_times.h"
 #include "ir/print.h"
+#include "ir/verify_graph.h"
 #include "passes/decompose.h"
 #include "passes/functionalize.h"
 #include "passes/move_biases.h"
 #include "passes/simplify.h"
+#include "passes/verify_functional.h"
 
 namespace torch_lazy {
 namespace {
 
-void print_pass(const char* name, const torch::jit::Graph& graph) {
+using torch::jit::Graph;
+
+void print_pass(const char* name, const Graph& graph) {
   if (config().debug >= kDebugPasses) debug_print(std::string(name) + "\n" + print_graph(graph));
 }
 
-template <typename Pass>
-auto timed(const char* name, const Pass& pass) {
-  const PassTimer timer(name);
-  return pass();
+std::string message_of(const std::exception& error) {
+  const auto* const raised = dynamic_cast<const c10::Error*>(&error);
+  return raised ? raised->what_without_backtrace() : error.what();
 }
+
+// Raises, naming the pass, where `verify` raises. Verifying is not the pass's time.
+template <typename Verify>
+void verify_after(const char* pass, const Verify& verify) {
+  if (!verifies_passes()) return;
+  try {
+    verify();
+  } catch (const std::exception& error) {
+    TORCH_CHECK(false, "the pass '", pass, "' broke the graph: ", message_of(error));
+  }
+}
+
+// A graph on its way through the passes.
+class Pipeline {
+ public:
+  Pipeline(const Graph& recorded, const std::vector<GraphInput>& inputs) : inputs_(inputs) {
+    verify_after("graph_from_tape", [&] { verify_graph(recorded); });
+    run("functionalize", [&](auto&&) { return functionalize(recorded, inputs); });
+  }
+
+  template <typename Pass>
+  void run(const char* name, const Pass& pass) {
+    {
+      const PassTimer timer(name);
+      graph_ = pass(std::move(graph_));
+    }
+    verify_after(name, [&] { verify_functional(*graph_, inputs_); });
+  }
+
+  const Graph& graph() const { return *graph_; }
+  std::shared_ptr<Graph> take() { return std::move(graph_); }
+
+ private:
+  const std::vector<GraphInput>& inputs_;
+  std::shared_ptr<Graph> graph_;
+};
 
 }  // namespace
 
-CoreGraph core_graph_of(const torch::jit::Graph& recorded, const std::vector<GraphInput>& inputs,
+CoreGraph core_graph_of(const Graph& recorded, const std::vector<GraphInput>& inputs,
                         const GraphPass& of_backend) {
-  std::shared_ptr<torch::jit::Graph> graph =
-      timed("functionalize", [&] { return functionalize(recorded, inputs); });
-  print_pass("functionalized", *graph);
+  Pipeline pipeline(recorded, inputs);
+  print_pass("functionalized", pipeline.graph());
   std::vector<int64_t> offsets;
   for (const GraphInput& input : inputs) offsets.push_back(input.offset);
-  graph = timed("decompose", [&] { return decompose(std::move(graph), offsets); });
-  graph = timed("simplify", [&] { return move_biases(simplify(std::move(graph), offsets)); });
-  if (of_backend) graph = timed("of the backend", [&] { return of_backend(std::move(graph)); });
-  print_pass("core graph", *graph);
-  return timed("read", [&] { return read_core_graph(std::move(graph)); });
+  pipeline.run("decompose", [&](auto graph) { return decompose(std::move(graph), offsets); });
+  pipeline.run("simplify", [&](auto graph) { return simplify(std::move(graph), offsets); });
+  pipeline.run("move_biases", [](auto graph) { return move_biases(std::move(graph)); });
+  if (of_backend) pipeline.run("of the backend", of_backend);
+  print_pass("core graph", pipeline.graph());
+  const PassTimer timer("read");
+  return read_core_graph(pipeline.take());
 }
 
 }  // namespace torch_lazy

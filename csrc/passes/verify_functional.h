@@ -20,7 +20,6 @@ namespace torch_lazy {
 //  - as_strided_scatter has constant arguments, is in bounds, and writes no element twice;
 //  - outputs are made by nodes in memory of their own, none is returned twice or also written back;
 //  - nodes that compute say which recorded node they stand for.
-// For tests and debugging.
 void verify_functional(const torch::jit::Graph& graph, const std::vector<GraphInput>& inputs);
 
 }  // namespace torch_lazy

@@ -121,6 +121,7 @@ void bind_config(py::module_& module) {
   module.def("set_" #name, [](decltype(config().name.load()) value) { config().name = value; })
   TORCH_LAZY_SETTING(verify);
   TORCH_LAZY_SETTING(check_effects);
+  TORCH_LAZY_SETTING(verify_passes);
   TORCH_LAZY_SETTING(warn_fallbacks);
   TORCH_LAZY_SETTING(perf_map);
   TORCH_LAZY_SETTING(debug);

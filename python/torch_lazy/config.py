@@ -20,6 +20,8 @@ class _Config:
                                                      "eager": by ATen at the call, eager's numbers
     verify              ``TORCH_LAZY_VERIFY``        run every window both ways and compare
     check_effects       ``TORCH_LAZY_CHECK_EFFECTS``  check what operators read and write
+    verify_passes       ``TORCH_LAZY_VERIFY_PASSES``  check graphs after every pass and loops before
+                                                     they are printed, as ``debug`` from 3 on does
     warn_fallbacks      ``TORCH_LAZY_WARN_FALLBACKS``  warn once about operators that cost speed
     perf_map            ``TORCH_LAZY_PERF_MAP``      name kernels in /tmp/perf-<pid>.map
     debug               ``TORCH_LAZY_DEBUG``         1 windows, 2 graphs, 3 passes, 4 kernels,
@@ -43,6 +45,7 @@ class _Config:
         "rng",
         "verify",
         "check_effects",
+        "verify_passes",
         "warn_fallbacks",
         "perf_map",
         "debug",

@@ -28,6 +28,9 @@ os.environ.setdefault("TORCH_LAZY_REMATERIALIZE_BYTES", "1")
 # Kernels are kept for the child processes of this run, and not beside the user's.
 os.environ["TORCH_LAZY_CACHE_DIR"] = tempfile.mkdtemp(prefix="torch_lazy_test_")
 
+# A pass that breaks the form of a graph is found by the pass's name.
+os.environ.setdefault("TORCH_LAZY_VERIFY_PASSES", "1")
+
 import torch
 from behaviour import LAZY, torch_lazy
 
