@@ -48,7 +48,7 @@ void prune(Draft& draft) {
       needed[size_t(indirect.index)] = true;
     if (expr.predicate != kNoPredicate) needed[size_t(expr.predicate)] = true;
   }
-  std::vector<ExprId> kept(draft.exprs.size(), kNoId);
+  std::vector<ExprId> renumbered(draft.exprs.size(), kNoId);
   std::vector<int64_t> buffers(draft.buffers.size(), -1);
   std::vector<Buffer> used_buffers;
   std::vector<BufferBinding> used_bindings;
@@ -62,26 +62,26 @@ void prune(Draft& draft) {
   };
   const auto use_access = [&](Access& access) {
     for (Access::Indirect& indirect : access.indirect)
-      indirect.index = kept[size_t(indirect.index)];
+      indirect.index = renumbered[size_t(indirect.index)];
   };
   std::vector<Expr> exprs;
   for (size_t i = 0; i < draft.exprs.size(); ++i) {
     if (!needed[i]) continue;
     Expr expr = std::move(draft.exprs[i]);
-    for (ExprId& argument : expr.arguments) argument = kept[size_t(argument)];
+    for (ExprId& argument : expr.arguments) argument = renumbered[size_t(argument)];
     if (expr.op == Op::kLoad) {
       use_buffer(expr.buffer);
       use_access(expr.access);
-      if (expr.predicate != kNoPredicate) expr.predicate = kept[size_t(expr.predicate)];
+      if (expr.predicate != kNoPredicate) expr.predicate = renumbered[size_t(expr.predicate)];
     }
-    kept[i] = ExprId(exprs.size());
+    renumbered[i] = ExprId(exprs.size());
     exprs.push_back(std::move(expr));
   }
   for (Store& store : draft.stores) {
-    store.expr = kept[size_t(store.expr)];
+    store.expr = renumbered[size_t(store.expr)];
     use_buffer(store.buffer);
     use_access(store.access);
-    if (store.predicate != kNoPredicate) store.predicate = kept[size_t(store.predicate)];
+    if (store.predicate != kNoPredicate) store.predicate = renumbered[size_t(store.predicate)];
   }
   draft.exprs = std::move(exprs);
   draft.buffers = std::move(used_buffers);

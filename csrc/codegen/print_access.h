@@ -19,9 +19,6 @@ class AccessPrinter {
   // Defines the unit's pointer of an access, if it needs one that is not there yet.
   void define_pointer(uint32_t buffer, const Access& access, SourceWriter& out);
 
-  // The pointers of one unit are unknown to the next.
-  void end_unit() { pointers_.clear(); }
-
   std::string load(ExprId id, const Body& body) const;
   std::string store(const Store& store, const Body& body) const;
   // Whether whole vectors of it are written past the caches.

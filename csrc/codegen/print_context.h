@@ -6,7 +6,7 @@
 //   s<n>, d<n>        size and number slots    k<n>, r<n>, i   loop indices; i runs along the lanes
 //   t<id>_<what>      an expression's value    v<id>_<what>    a scalar's value in all lanes
 //   a<id>, x<id>      accumulators and, for arg reductions, their indices; also b, c, e, n, z
-//   m<id>             scratch ("memory") of a kept expression
+//   m<id>             scratch ("memory") of a spilled expression
 #pragma once
 
 #include <cstdint>
