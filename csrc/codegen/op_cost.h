@@ -13,7 +13,7 @@ int cost_of(const Expr& expr);
 int cost_of(const Kernel& kernel, const Pass& pass);
 
 // Of keeping a value in scratch, and of taking it back.
-constexpr int kKeepCost = 2;
-constexpr int kTakeCost = 1;
+constexpr int kSpillCost = 2;
+constexpr int kReloadCost = 1;
 
 }  // namespace torch_lazy::codegen

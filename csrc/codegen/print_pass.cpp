@@ -104,7 +104,7 @@ void NestPrinter::print_innermost(const Pass& pass, const Reductions& reductions
   std::vector<Body> copies;
   for (int copy = 0; copy < body.copies; ++copy) copies.push_back({copy, body.copies, body.masked});
   for (const Body& copy : copies) print_prefetches(copy);
-  for (ExprId id : pass.taken) {
+  for (ExprId id : pass.reloaded) {
     const Type type = context_.kernel.exprs[id].type;
     const std::string load = std::string("lazy_load_") + scalar_type(type);
     for (const Body& copy : copies) {
@@ -113,7 +113,7 @@ void NestPrinter::print_innermost(const Pass& pass, const Reductions& reductions
     }
   }
   print_pass_exprs(pass, innermost(), body);
-  for (ExprId id : pass.kept) {
+  for (ExprId id : pass.spilled) {
     const std::string store =
         std::string("lazy_store_") + scalar_type(context_.kernel.exprs[id].type);
     for (const Body& copy : copies) {
@@ -153,7 +153,7 @@ bool NestPrinter::is_staged(const Pass& pass) const {
 }
 
 bool NestPrinter::needs_flat_index(const Pass& pass) const {
-  if (!pass.taken.empty() || !pass.kept.empty()) return true;
+  if (!pass.reloaded.empty() || !pass.spilled.empty()) return true;
   return std::any_of(pass.reductions.begin(), pass.reductions.end(),
                      [&](ExprId id) { return is_arg(context_.kernel.exprs[id].op); });
 }

@@ -37,7 +37,7 @@ class Scheduler {
     needed_ = needed_exprs();
     place_stores();
     choose_reductions();
-    if (use_scratch) choose_kept();
+    if (use_scratch) choose_spilled();
     fill_passes();
     fill_rows();
   }
@@ -126,15 +126,15 @@ class Scheduler {
     return roots;
   }
 
-  bool is_kept(ExprId id) const { return schedule_.scratch_places[id] >= 0; }
+  bool is_spilled(ExprId id) const { return schedule_.scratch_places[id] >= 0; }
 
-  // What a pass evaluates, where it takes from scratch what an earlier pass kept.
+  // What a pass evaluates, where it reloads what an earlier pass spilled.
   Set evaluated_in(int pass) const {
     Set evaluated(kernel_.exprs.size());
     for (ExprId root : roots_of(schedule_.passes[pass])) evaluated[root] = true;
     for (size_t i = evaluated.size(); i-- > 0;) {
       const auto id = static_cast<ExprId>(i);
-      if (!evaluated[i] || in_rows(id) || is_taken(id, pass)) continue;
+      if (!evaluated[i] || in_rows(id) || is_reloaded(id, pass)) continue;
       for (ExprId operand : operands_of(kernel_.exprs[i])) evaluated[operand] = true;
     }
     for (size_t i = 0; i < evaluated.size(); ++i) {
@@ -143,9 +143,9 @@ class Scheduler {
     return evaluated;
   }
 
-  bool is_taken(ExprId id, int pass) const { return is_kept(id) && pass > first_pass_[id]; }
+  bool is_reloaded(ExprId id, int pass) const { return is_spilled(id) && pass > first_pass_[id]; }
 
-  // Of evaluating `id` in a pass that has nothing of it at hand but what is kept.
+  // Of evaluating `id` in a pass that has nothing of it at hand but what is spilled.
   int cost_again(ExprId id) const {
     Set cone(kernel_.exprs.size());
     cone[id] = true;
@@ -153,8 +153,8 @@ class Scheduler {
     for (size_t i = id + 1; i-- > 0;) {
       const auto at = static_cast<ExprId>(i);
       if (!cone[i] || in_rows(at)) continue;
-      if (is_kept(at)) {
-        cost += kTakeCost;
+      if (is_spilled(at)) {
+        cost += kReloadCost;
         continue;
       }
       cost += cost_of(kernel_.exprs[i]);
@@ -165,7 +165,7 @@ class Scheduler {
 
   // From the last pass and the last expressions back: what is nearest to a pass's results saves
   // most.
-  void choose_kept() {
+  void choose_spilled() {
     const int passes = static_cast<int>(schedule_.passes.size());
     std::vector<int> uses(kernel_.exprs.size());
     first_pass_.assign(kernel_.exprs.size(), passes);
@@ -180,12 +180,12 @@ class Scheduler {
     for (int pass = passes; pass-- > 1;) {
       for (size_t i = kernel_.exprs.size(); i-- > 0;) {
         const auto id = static_cast<ExprId>(i);
-        // Anew for every choice: what is kept frees its operands.
-        if (is_kept(id) || first_pass_[i] >= pass || !evaluated_in(pass)[i]) continue;
+        // Evaluated for every choice: what is spilled frees its operands.
+        if (is_spilled(id) || first_pass_[i] >= pass || !evaluated_in(pass)[i]) continue;
         const Type type = kernel_.exprs[i].type;
         const int later = uses[i] - 1;
-        if (!can_be_kept(id) || schedule_.scratch_values + values_of(type) > kMaxScratchValues ||
-            cost_again(id) * later <= kKeepCost + kTakeCost * later) {
+        if (!can_be_spilled(id) || schedule_.scratch_values + values_of(type) > kMaxScratchValues ||
+            cost_again(id) * later <= kSpillCost + kReloadCost * later) {
           continue;
         }
         schedule_.scratch_places[i] = static_cast<int32_t>(schedule_.scratch_values);
@@ -195,7 +195,7 @@ class Scheduler {
   }
 
   // Scratch is laid out for vectors that are evaluated in the innermost of the loops.
-  bool can_be_kept(ExprId id) const {
+  bool can_be_spilled(ExprId id) const {
     const size_t innermost = kernel_.kept.size() + kernel_.reduced.size() - 1;
     const size_t lanes = lane_dimension(kernel_);
     if (lanes == kNoDimension) return false;
@@ -212,11 +212,11 @@ class Scheduler {
       for (size_t i = 0; i < evaluated.size(); ++i) {
         const auto id = static_cast<ExprId>(i);
         if (!evaluated[i]) continue;
-        if (is_taken(id, static_cast<int>(p))) {
-          pass.taken.push_back(id);
+        if (is_reloaded(id, static_cast<int>(p))) {
+          pass.reloaded.push_back(id);
         } else {
           pass.exprs.push_back(id);
-          if (is_kept(id)) pass.kept.push_back(id);
+          if (is_spilled(id)) pass.spilled.push_back(id);
         }
       }
     }

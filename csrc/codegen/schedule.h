@@ -1,5 +1,5 @@
-// In which pass over the reduced dimensions everything is evaluated, and what is kept from one pass
-// to the next. The same for every target.
+// In which pass over the reduced dimensions everything is evaluated, and what is spilled to
+// scratch for a later pass. The same for every target.
 //
 //   row values of level 0
 //   pass 0: expressions along the reduced dimensions that need no reduction; reductions of these
@@ -21,9 +21,9 @@
 namespace torch_lazy::codegen {
 
 struct Pass {
-  std::vector<ExprId> taken;       // from scratch, where an earlier pass kept them
+  std::vector<ExprId> reloaded;    // from scratch, where an earlier pass spilled them
   std::vector<ExprId> exprs;       // evaluated, operands first
-  std::vector<ExprId> kept;        // of `exprs`: into scratch
+  std::vector<ExprId> spilled;     // of `exprs`: into scratch
   std::vector<ExprId> reductions;  // whose argument is at hand
   std::vector<uint32_t> stores;
 };
@@ -35,12 +35,12 @@ struct Schedule {
       rows;  // by level, operands first; one more than there are passes
   std::vector<Pass> passes;
   std::vector<uint32_t> row_stores;
-  // Where in an element's scratch a kept expression lies, in 4-byte values; -1: it is not kept.
+  // Where in an element's scratch a spilled expression lies, in 4-byte values; -1: not spilled.
   std::vector<int32_t> scratch_places;
   uint32_t scratch_values = 0;  // per element of the reduced dimensions
 };
 
-// With `use_scratch`, expressions that are dear to evaluate again are kept; otherwise none.
+// With `use_scratch`, expressions that are dear to evaluate again are spilled; otherwise none.
 Schedule make_schedule(const Kernel& kernel, bool use_scratch);
 
 }  // namespace torch_lazy::codegen

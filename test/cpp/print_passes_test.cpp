@@ -12,7 +12,7 @@
 namespace torch_lazy::codegen {
 namespace {
 
-// Softmax along the reduced dimension: three passes, and an expression worth keeping.
+// Softmax along the reduced dimension: three passes, and an expression worth spilling.
 ExprId add_softmax(LoopBuilder& builder, ExprId value) {
   const ExprId greatest = builder.op(Op::kReduceMax, {value});
   const ExprId exp = builder.op(Op::kExp, {builder.op(Op::kSub, {value, greatest})});
