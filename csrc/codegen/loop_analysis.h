@@ -32,7 +32,8 @@ Dimensions varying_dimensions(const Access& access, const std::vector<Dimensions
 std::vector<Dimensions> varying_dimensions(const Kernel& kernel);
 
 // How many reductions must be complete, one after the other, before each expression can be
-// evaluated: the number of the pass over the reduced dimensions in which it can be at the earliest.
+// evaluated: the number of the sweep over the reduced dimensions in which it can be at the
+// earliest.
 std::vector<int> reduction_levels(const Kernel& kernel);
 
 }  // namespace torch_lazy::codegen

@@ -19,7 +19,7 @@
 //    elements: unit = (flattened other kept dimensions) * ceil(last / block) + block index.
 //
 // Phases: an expression that depends on a reduction over the reduced dimensions and itself varies
-// along them can only be evaluated in a later pass over them. The printer derives the passes.
+// along them can only be evaluated in a later sweep over them. The printer derives the sweeps.
 #pragma once
 
 #include <cstdint>

@@ -20,9 +20,9 @@ int cost_of(const Expr& expr) {
   return cost_of(expr.op) * width_of(expr.type);
 }
 
-int cost_of(const Kernel& kernel, const Pass& pass) {
+int cost_of(const Kernel& kernel, const Sweep& sweep) {
   int cost = 0;
-  for (ExprId id : pass.exprs) cost += cost_of(kernel.exprs[id]);
+  for (ExprId id : sweep.exprs) cost += cost_of(kernel.exprs[id]);
   return cost;
 }
 

@@ -9,10 +9,10 @@ namespace torch_lazy::codegen {
 // In the units of primitive::cost_of.
 int cost_of(const Expr& expr);
 
-// Of all that a pass evaluates.
-int cost_of(const Kernel& kernel, const Pass& pass);
+// Of all that a sweep evaluates.
+int cost_of(const Kernel& kernel, const Sweep& sweep);
 
-// Of keeping a value in scratch, and of taking it back.
+// Of spilling a value to scratch, and of reloading it.
 constexpr int kSpillCost = 2;
 constexpr int kReloadCost = 1;
 

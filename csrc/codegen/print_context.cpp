@@ -13,8 +13,8 @@ class Readers {
     for (const auto& row : context.schedule.rows) {
       for (ExprId id : row) add_expr(id);
     }
-    for (const Pass& pass : context.schedule.passes) {
-      for (ExprId id : pass.exprs) add_expr(id);
+    for (const Sweep& sweep : context.schedule.sweeps) {
+      for (ExprId id : sweep.exprs) add_expr(id);
     }
     for (const Store& store : kernel.stores) add_store(store);
   }

@@ -29,10 +29,10 @@ std::string least(const std::string& a, const std::string& b) {
 
 int NestPrinter::strip_copies(const Kernel& kernel, const Target& target,
                               const Schedule& schedule) {
-  if (kernel.axis == Axis::kReduced || schedule.passes.empty()) return 1;
+  if (kernel.axis == Axis::kReduced || schedule.sweeps.empty()) return 1;
   if (target.kind == Target::Kind::kCuda || kernel.kept.empty()) return 1;
   int cost = 0;
-  for (const Pass& pass : schedule.passes) cost += cost_of(kernel, pass);
+  for (const Sweep& sweep : schedule.sweeps) cost += cost_of(kernel, sweep);
   return copies_within(kernel.kept.back(), cost <= 8 ? 4 : cost <= 24 ? 2 : 1, target.lanes);
 }
 
@@ -152,8 +152,8 @@ void NestPrinter::print_unit_scalars() {
   for (const auto& row : context_.schedule.rows) {
     for (ExprId id : row) define(id);
   }
-  for (const Pass& pass : context_.schedule.passes) {
-    for (ExprId id : pass.exprs) define(id);
+  for (const Sweep& sweep : context_.schedule.sweeps) {
+    for (ExprId id : sweep.exprs) define(id);
   }
   for (const Store& store : context_.kernel.stores) {
     accesses_.define_pointer(store.buffer, store.access, out_);
@@ -175,7 +175,7 @@ void NestPrinter::print_reduced_range() {
 void NestPrinter::print_strip(const Body& body) {
   const Schedule& schedule = context_.schedule;
   for (size_t level = 0; level < schedule.rows.size(); ++level) {
-    if (level > 0) print_pass(level - 1, body);
+    if (level > 0) print_sweep(level - 1, body);
     print_row_values(level, body);
   }
   print_row_stores(body);
@@ -183,7 +183,7 @@ void NestPrinter::print_strip(const Body& body) {
 
 void NestPrinter::print_row_values(size_t level, const Body& body) {
   for (ExprId id : context_.schedule.rows[level]) {
-    if (is_reduction(context_.kernel.exprs[id].op)) continue;  // the pass has defined it
+    if (is_reduction(context_.kernel.exprs[id].op)) continue;  // the sweep has defined it
     if (context_.is_vector(id)) {
       for (int copy = 0; copy < body.copies; ++copy) {
         print_vector_expr(context_, accesses_, id, {copy, body.copies, body.masked}, out_);
@@ -211,8 +211,8 @@ void NestPrinter::print_row_stores(const Body& body) {
 bool NestPrinter::any_streams() const {
   const Schedule& schedule = context_.schedule;
   return streams(schedule.row_stores) ||
-         std::any_of(schedule.passes.begin(), schedule.passes.end(),
-                     [&](const Pass& pass) { return streams(pass.stores); });
+         std::any_of(schedule.sweeps.begin(), schedule.sweeps.end(),
+                     [&](const Sweep& sweep) { return streams(sweep.stores); });
 }
 
 bool NestPrinter::streams(const std::vector<uint32_t>& stores) const {

@@ -49,13 +49,13 @@ class NestPrinter {
   void print_row_values(size_t level, const Body& body);
   void print_row_stores(const Body& body);
 
-  void print_pass(size_t number, const Body& strip);
-  void print_innermost_loop(const Pass& pass, const Reductions& reductions, const Range& range,
+  void print_sweep(size_t number, const Body& strip);
+  void print_innermost_loop(const Sweep& sweep, const Reductions& reductions, const Range& range,
                             const Body& strip);
-  void print_pass_exprs(const Pass& pass, size_t depth, const Body& body);
-  void print_innermost(const Pass& pass, const Reductions& reductions, const Body& body);
-  int pass_copies(const Pass& pass) const;
-  bool is_staged(const Pass& pass) const;
+  void print_sweep_exprs(const Sweep& sweep, size_t depth, const Body& body);
+  void print_innermost(const Sweep& sweep, const Reductions& reductions, const Body& body);
+  int sweep_copies(const Sweep& sweep) const;
+  bool is_staged(const Sweep& sweep) const;
 
   // A loop over [range) along the lanes: vectors of all lanes, then what is left.
   // A body with stores that go past the caches needs whole vectors wherever there are any.
@@ -68,12 +68,12 @@ class NestPrinter {
   bool streams(const std::vector<uint32_t>& stores) const;
   bool any_streams() const;
 
-  // The loads whose memory is asked for in a pass before the one that reads it.
+  // The loads whose memory is asked for in a sweep before the one that reads it.
   struct Prefetch {
     ExprId load;
     bool of_next_unit;
   };
-  std::vector<Prefetch> prefetches_in(size_t pass) const;
+  std::vector<Prefetch> prefetches_in(size_t sweep) const;
   void print_prefetches(const Body& body);
   void print_prefetch_range();
   // Of the rows that a kernel without reductions reads and writes.
@@ -81,7 +81,7 @@ class NestPrinter {
   void print_fetch_ahead(const std::string& function, uint32_t buffer, const Access& access,
                          const Body& body);
 
-  bool needs_flat_index(const Pass& pass) const;
+  bool needs_flat_index(const Sweep& sweep) const;
   std::string outer_flat_index() const;
   std::string flat_index(const Body& body) const;
   std::string scratch_address(ExprId id, const Body& body) const;
@@ -93,7 +93,7 @@ class NestPrinter {
   AccessPrinter accesses_;
   SourceWriter& out_;
   Range reduced_;                     // of the innermost reduced dimension
-  std::vector<Prefetch> prefetches_;  // of the pass that is being printed
+  std::vector<Prefetch> prefetches_;  // of the sweep that is being printed
 };
 
 }  // namespace torch_lazy::codegen

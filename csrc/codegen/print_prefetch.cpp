@@ -1,5 +1,5 @@
-// NestPrinter's prefetches. Where there are passes, rows of memory are asked for one pass ahead, so
-// that they arrive while another pass computes; where there are none, some lines ahead. The
+// NestPrinter's prefetches. Where there are sweeps, rows of memory are asked for one sweep ahead,
+// so that they arrive while another sweep computes; where there are none, some lines ahead. The
 // hardware's own prefetching ends with a page, and so with most rows.
 
 #include <algorithm>
@@ -17,15 +17,15 @@ constexpr int64_t kLineBytes = 64;
 // (GEMM) of 1024 x 704 floats, a tenth and a fifth faster; from 1 to 4 KiB it makes no difference.
 constexpr int64_t kAheadBytes = 1024;
 
-bool evaluates(const Pass& pass, ExprId id) {
-  return std::find(pass.exprs.begin(), pass.exprs.end(), id) != pass.exprs.end();
+bool evaluates(const Sweep& sweep, ExprId id) {
+  return std::find(sweep.exprs.begin(), sweep.exprs.end(), id) != sweep.exprs.end();
 }
 
 }  // namespace
 
-std::vector<NestPrinter::Prefetch> NestPrinter::prefetches_in(size_t pass) const {
+std::vector<NestPrinter::Prefetch> NestPrinter::prefetches_in(size_t sweep) const {
   const Kernel& kernel = context_.kernel;
-  const std::vector<Pass>& passes = context_.schedule.passes;
+  const std::vector<Sweep>& sweeps = context_.schedule.sweeps;
   if (context_.is_cuda() || context_.target.lanes == 1 || !along_reduced()) return {};
   if (kernel.kept.empty() || kernel.reduced.size() != 1 || !kernel.reduced_total.is(0)) return {};
   const auto is_row_of_unit = [&](ExprId id) {
@@ -34,16 +34,16 @@ std::vector<NestPrinter::Prefetch> NestPrinter::prefetches_in(size_t pass) const
            !expr.access.strides[kernel.kept.size() - 1].is(0);
   };
   std::vector<Prefetch> prefetches;
-  if (pass + 1 < passes.size()) {
-    for (ExprId id : passes[pass + 1].exprs) {
-      const bool is_first = std::none_of(passes.begin(), passes.begin() + pass + 1,
-                                         [&](const Pass& other) { return evaluates(other, id); });
+  if (sweep + 1 < sweeps.size()) {
+    for (ExprId id : sweeps[sweep + 1].exprs) {
+      const bool is_first = std::none_of(sweeps.begin(), sweeps.begin() + sweep + 1,
+                                         [&](const Sweep& other) { return evaluates(other, id); });
       if (is_first && is_row_of_unit(id)) prefetches.push_back({id, false});
     }
   }
-  // The second pass often has all it needs at hand and is busy computing; the last one stores.
-  if (pass == 1) {
-    for (ExprId id : passes[0].exprs) {
+  // The second sweep often has all it needs at hand and is busy computing; the last one stores.
+  if (sweep == 1) {
+    for (ExprId id : sweeps[0].exprs) {
       if (is_row_of_unit(id)) prefetches.push_back({id, true});
     }
   }
@@ -51,8 +51,8 @@ std::vector<NestPrinter::Prefetch> NestPrinter::prefetches_in(size_t pass) const
 }
 
 void NestPrinter::print_prefetch_range() {
-  for (size_t pass = 0; pass < context_.schedule.passes.size(); ++pass) {
-    if (prefetches_in(pass).empty()) continue;
+  for (size_t sweep = 0; sweep < context_.schedule.sweeps.size(); ++sweep) {
+    if (prefetches_in(sweep).empty()) continue;
     out_.line("const int64 ahead = " + name_of_size(context_.kernel.reduced.back()) +
               " <= " + std::to_string(kPrefetchedElements) + " ? -1 : 0;");
     return;

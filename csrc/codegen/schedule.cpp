@@ -38,7 +38,7 @@ class Scheduler {
     place_stores();
     choose_reductions();
     if (use_scratch) choose_spilled();
-    fill_passes();
+    fill_sweeps();
     fill_rows();
   }
 
@@ -64,7 +64,7 @@ class Scheduler {
     return needed;
   }
 
-  // What a store along the reduced dimensions overwrites may be read until the last pass, if any
+  // What a store along the reduced dimensions overwrites may be read until the last sweep, if any
   // load can reach it.
   bool must_wait(const Store& store) const {
     if (!kernel_.buffers[store.buffer].exclusive) return true;
@@ -82,45 +82,45 @@ class Scheduler {
   }
 
   void place_stores() {
-    int last_pass = -1;
-    std::vector<int> pass_of(kernel_.stores.size(), -1);
+    int last_sweep = -1;
+    std::vector<int> sweep_of(kernel_.stores.size(), -1);
     for (size_t i = 0; i < kernel_.stores.size(); ++i) {
       const Store& store = kernel_.stores[i];
       if (is_row_store(store)) {
         schedule_.row_stores.push_back(static_cast<uint32_t>(i));
         continue;
       }
-      pass_of[i] = 0;
+      sweep_of[i] = 0;
       for (ExprId operand : operands_of(store)) {
-        pass_of[i] = std::max(pass_of[i], schedule_.levels[operand]);
+        sweep_of[i] = std::max(sweep_of[i], schedule_.levels[operand]);
       }
-      last_pass = std::max(last_pass, pass_of[i]);
+      last_sweep = std::max(last_sweep, sweep_of[i]);
     }
     for (size_t i = 0; i < kernel_.exprs.size(); ++i) {
       if (!needed_[i] || !is_reduction(kernel_.exprs[i].op)) continue;
-      last_pass = std::max(last_pass, schedule_.levels[i] - 1);
+      last_sweep = std::max(last_sweep, schedule_.levels[i] - 1);
     }
-    schedule_.passes.resize(last_pass + 1);
+    schedule_.sweeps.resize(last_sweep + 1);
     for (size_t i = 0; i < kernel_.stores.size(); ++i) {
-      if (pass_of[i] < 0) continue;
-      const int pass = must_wait(kernel_.stores[i]) ? last_pass : pass_of[i];
-      schedule_.passes[pass].stores.push_back(static_cast<uint32_t>(i));
+      if (sweep_of[i] < 0) continue;
+      const int sweep = must_wait(kernel_.stores[i]) ? last_sweep : sweep_of[i];
+      schedule_.sweeps[sweep].stores.push_back(static_cast<uint32_t>(i));
     }
   }
 
   void choose_reductions() {
     for (size_t i = 0; i < kernel_.exprs.size(); ++i) {
       if (!needed_[i] || !is_reduction(kernel_.exprs[i].op)) continue;
-      schedule_.passes[schedule_.levels[i] - 1].reductions.push_back(static_cast<ExprId>(i));
+      schedule_.sweeps[schedule_.levels[i] - 1].reductions.push_back(static_cast<ExprId>(i));
     }
   }
 
-  std::vector<ExprId> roots_of(const Pass& pass) const {
+  std::vector<ExprId> roots_of(const Sweep& sweep) const {
     std::vector<ExprId> roots;
-    for (ExprId reduction : pass.reductions) {
+    for (ExprId reduction : sweep.reductions) {
       for (ExprId operand : operands_of(kernel_.exprs[reduction])) roots.push_back(operand);
     }
-    for (uint32_t store : pass.stores) {
+    for (uint32_t store : sweep.stores) {
       for (ExprId operand : operands_of(kernel_.stores[store])) roots.push_back(operand);
     }
     return roots;
@@ -128,13 +128,13 @@ class Scheduler {
 
   bool is_spilled(ExprId id) const { return schedule_.scratch_places[id] >= 0; }
 
-  // What a pass evaluates, where it reloads what an earlier pass spilled.
-  Set evaluated_in(int pass) const {
+  // What a sweep evaluates, where it reloads what an earlier sweep spilled.
+  Set evaluated_in(int sweep) const {
     Set evaluated(kernel_.exprs.size());
-    for (ExprId root : roots_of(schedule_.passes[pass])) evaluated[root] = true;
+    for (ExprId root : roots_of(schedule_.sweeps[sweep])) evaluated[root] = true;
     for (size_t i = evaluated.size(); i-- > 0;) {
       const auto id = static_cast<ExprId>(i);
-      if (!evaluated[i] || in_rows(id) || is_reloaded(id, pass)) continue;
+      if (!evaluated[i] || in_rows(id) || is_reloaded(id, sweep)) continue;
       for (ExprId operand : operands_of(kernel_.exprs[i])) evaluated[operand] = true;
     }
     for (size_t i = 0; i < evaluated.size(); ++i) {
@@ -143,9 +143,11 @@ class Scheduler {
     return evaluated;
   }
 
-  bool is_reloaded(ExprId id, int pass) const { return is_spilled(id) && pass > first_pass_[id]; }
+  bool is_reloaded(ExprId id, int sweep) const {
+    return is_spilled(id) && sweep > first_sweep_[id];
+  }
 
-  // Of evaluating `id` in a pass that has nothing of it at hand but what is spilled.
+  // Of evaluating `id` in a sweep that has nothing of it at hand but what is spilled.
   int cost_again(ExprId id) const {
     Set cone(kernel_.exprs.size());
     cone[id] = true;
@@ -163,25 +165,25 @@ class Scheduler {
     return cost;
   }
 
-  // From the last pass and the last expressions back: what is nearest to a pass's results saves
+  // From the last sweep and the last expressions back: what is nearest to a sweep's results saves
   // most.
   void choose_spilled() {
-    const int passes = static_cast<int>(schedule_.passes.size());
+    const int sweeps = static_cast<int>(schedule_.sweeps.size());
     std::vector<int> uses(kernel_.exprs.size());
-    first_pass_.assign(kernel_.exprs.size(), passes);
-    for (int pass = passes; pass-- > 0;) {
-      const Set evaluated = evaluated_in(pass);
+    first_sweep_.assign(kernel_.exprs.size(), sweeps);
+    for (int sweep = sweeps; sweep-- > 0;) {
+      const Set evaluated = evaluated_in(sweep);
       for (size_t i = 0; i < evaluated.size(); ++i) {
         if (!evaluated[i]) continue;
         ++uses[i];
-        first_pass_[i] = pass;
+        first_sweep_[i] = sweep;
       }
     }
-    for (int pass = passes; pass-- > 1;) {
+    for (int sweep = sweeps; sweep-- > 1;) {
       for (size_t i = kernel_.exprs.size(); i-- > 0;) {
         const auto id = static_cast<ExprId>(i);
         // Evaluated for every choice: what is spilled frees its operands.
-        if (is_spilled(id) || first_pass_[i] >= pass || !evaluated_in(pass)[i]) continue;
+        if (is_spilled(id) || first_sweep_[i] >= sweep || !evaluated_in(sweep)[i]) continue;
         const Type type = kernel_.exprs[i].type;
         const int later = uses[i] - 1;
         if (!can_be_spilled(id) || schedule_.scratch_values + values_of(type) > kMaxScratchValues ||
@@ -204,26 +206,26 @@ class Scheduler {
            has_place_in_scratch(kernel_.exprs[id].type);
   }
 
-  void fill_passes() {
-    if (first_pass_.empty()) first_pass_.assign(kernel_.exprs.size(), 0);
-    for (size_t p = 0; p < schedule_.passes.size(); ++p) {
-      Pass& pass = schedule_.passes[p];
+  void fill_sweeps() {
+    if (first_sweep_.empty()) first_sweep_.assign(kernel_.exprs.size(), 0);
+    for (size_t p = 0; p < schedule_.sweeps.size(); ++p) {
+      Sweep& sweep = schedule_.sweeps[p];
       const Set evaluated = evaluated_in(static_cast<int>(p));
       for (size_t i = 0; i < evaluated.size(); ++i) {
         const auto id = static_cast<ExprId>(i);
         if (!evaluated[i]) continue;
         if (is_reloaded(id, static_cast<int>(p))) {
-          pass.reloaded.push_back(id);
+          sweep.reloaded.push_back(id);
         } else {
-          pass.exprs.push_back(id);
-          if (is_spilled(id)) pass.spilled.push_back(id);
+          sweep.exprs.push_back(id);
+          if (is_spilled(id)) sweep.spilled.push_back(id);
         }
       }
     }
   }
 
   void fill_rows() {
-    schedule_.rows.resize(schedule_.passes.size() + 1);
+    schedule_.rows.resize(schedule_.sweeps.size() + 1);
     for (size_t i = 0; i < kernel_.exprs.size(); ++i) {
       const auto id = static_cast<ExprId>(i);
       if (needed_[i] && in_rows(id)) schedule_.rows[schedule_.levels[i]].push_back(id);
@@ -233,7 +235,7 @@ class Scheduler {
   const Kernel& kernel_;
   Schedule schedule_;
   Set needed_;
-  std::vector<int> first_pass_;  // in which an expression is evaluated at the earliest
+  std::vector<int> first_sweep_;  // in which an expression is evaluated at the earliest
 };
 
 }  // namespace

@@ -1,15 +1,15 @@
-// In which pass over the reduced dimensions everything is evaluated, and what is spilled to
-// scratch for a later pass. The same for every target.
+// In which sweep over the reduced dimensions everything is evaluated, and what is spilled to
+// scratch for a later sweep. The same for every target.
 //
 //   row values of level 0
-//   pass 0: expressions along the reduced dimensions that need no reduction; reductions of these
+//   sweep 0: expressions along the reduced dimensions that need no reduction; reductions of these
 //   row values of level 1: results of these reductions and what follows from them
-//   pass 1: expressions that need them; ...
+//   sweep 1: expressions that need them; ...
 //   ...
 //   row stores
 //
 // "Row": what does not vary along the reduced dimensions. A kernel without reduced dimensions has
-// no passes: all is row values of level 0 and row stores.
+// no sweeps: all is row values of level 0 and row stores.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace torch_lazy::codegen {
 
-struct Pass {
-  std::vector<ExprId> reloaded;    // from scratch, where an earlier pass spilled them
+struct Sweep {
+  std::vector<ExprId> reloaded;    // from scratch, where an earlier sweep spilled them
   std::vector<ExprId> exprs;       // evaluated, operands first
   std::vector<ExprId> spilled;     // of `exprs`: into scratch
   std::vector<ExprId> reductions;  // whose argument is at hand
@@ -32,8 +32,8 @@ struct Schedule {
   std::vector<Dimensions> varying;  // of each expression
   std::vector<int> levels;          // of each expression
   std::vector<std::vector<ExprId>>
-      rows;  // by level, operands first; one more than there are passes
-  std::vector<Pass> passes;
+      rows;  // by level, operands first; one more than there are sweeps
+  std::vector<Sweep> sweeps;
   std::vector<uint32_t> row_stores;
   // Where in an element's scratch a spilled expression lies, in 4-byte values; -1: not spilled.
   std::vector<int32_t> scratch_places;

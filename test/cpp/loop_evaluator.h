@@ -1,5 +1,5 @@
 // What a kernel of the loop IR means, computed in the most straightforward way: floating values in
-// double (and rounded to what they are stored as), one element at a time, no vectors, no passes.
+// double (and rounded to what they are stored as), one element at a time, no vectors, no sweeps.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// NestPrinter's passes over the reduced dimensions.
+// NestPrinter's sweeps over the reduced dimensions.
 
 #include <algorithm>
 
@@ -27,13 +27,13 @@ size_t NestPrinter::depth_of(ExprId id) const {
   return depth;
 }
 
-void NestPrinter::print_pass(size_t number, const Body& strip) {
-  const Pass& pass = context_.schedule.passes[number];
-  const int copies = along_reduced() ? pass_copies(pass) : strip.copies;
-  const bool staged = is_staged(pass);
+void NestPrinter::print_sweep(size_t number, const Body& strip) {
+  const Sweep& sweep = context_.schedule.sweeps[number];
+  const int copies = along_reduced() ? sweep_copies(sweep) : strip.copies;
+  const bool staged = is_staged(sweep);
   prefetches_ = prefetches_in(number);
   Reductions reductions;
-  for (ExprId id : pass.reductions) reductions.emplace_back(context_, id, copies, staged);
+  for (ExprId id : sweep.reductions) reductions.emplace_back(context_, id, copies, staged);
 
   for (const auto& reduction : reductions) reduction.declare(reduced_.first, out_);
   const Kernel& kernel = context_.kernel;
@@ -41,7 +41,7 @@ void NestPrinter::print_pass(size_t number, const Body& strip) {
     const std::string index = "r" + std::to_string(depth);
     out_.open("for (int64 " + index + " = 0; " + index + " < " +
               name_of_size(kernel.reduced[depth]) + "; ++" + index + ")");
-    print_pass_exprs(pass, depth, strip);
+    print_sweep_exprs(sweep, depth, strip);
   }
   if (staged) {
     int64_t steps = kBlockSteps;
@@ -52,42 +52,42 @@ void NestPrinter::print_pass(size_t number, const Body& strip) {
               "; part += " + block + ")");
     out_.line("const int64 part_last = " + least("part + " + block, reduced_.last) + ";");
     for (const auto& reduction : reductions) reduction.begin_block(out_);
-    print_innermost_loop(pass, reductions, {"part", "part_last"}, strip);
+    print_innermost_loop(sweep, reductions, {"part", "part_last"}, strip);
     for (const auto& reduction : reductions) reduction.end_block(out_);
     out_.close();
   } else {
-    print_innermost_loop(pass, reductions, reduced_, strip);
+    print_innermost_loop(sweep, reductions, reduced_, strip);
   }
   for (size_t depth = 0; depth < innermost(); ++depth) out_.close();
   for (const auto& reduction : reductions) reduction.finish(out_);
 }
 
-void NestPrinter::print_innermost_loop(const Pass& pass, const Reductions& reductions,
+void NestPrinter::print_innermost_loop(const Sweep& sweep, const Reductions& reductions,
                                        const Range& range, const Body& strip) {
   const Kernel& kernel = context_.kernel;
-  const bool needs_flat = needs_flat_index(pass) && innermost() > 0;
+  const bool needs_flat = needs_flat_index(sweep) && innermost() > 0;
   if (!along_reduced()) {
     const std::string index = "r" + std::to_string(innermost());
     out_.open("for (int64 " + index + " = " + range.first + "; " + index + " < " + range.last +
               "; ++" + index + ")");
     if (needs_flat) out_.line("const int64 flat = " + outer_flat_index() + " + " + index + ";");
-    print_innermost(pass, reductions, strip);
+    print_innermost(sweep, reductions, strip);
     out_.close();
     return;
   }
   if (needs_flat) out_.line("const int64 flat = " + outer_flat_index() + ";");
-  const int copies = pass_copies(pass);
+  const int copies = sweep_copies(sweep);
   const int64_t step = int64_t{copies} * context_.target.lanes;
   const Size extent = kernel.reduced.back();
   const Size total = kernel.reduced_total;
   const bool whole =
       !extent.slot && extent.value % step == 0 && !total.slot && total.value % step == 0;
-  print_lanes(range, copies, whole, streams(pass.stores),
-              [&](const Body& body) { print_innermost(pass, reductions, body); });
+  print_lanes(range, copies, whole, streams(sweep.stores),
+              [&](const Body& body) { print_innermost(sweep, reductions, body); });
 }
 
-void NestPrinter::print_pass_exprs(const Pass& pass, size_t depth, const Body& body) {
-  for (ExprId id : pass.exprs) {
+void NestPrinter::print_sweep_exprs(const Sweep& sweep, size_t depth, const Body& body) {
+  for (ExprId id : sweep.exprs) {
     if (depth_of(id) != depth) continue;
     if (!context_.is_vector(id)) {
       print_scalar_expr(context_, accesses_, id, out_);
@@ -99,12 +99,12 @@ void NestPrinter::print_pass_exprs(const Pass& pass, size_t depth, const Body& b
   }
 }
 
-void NestPrinter::print_innermost(const Pass& pass, const Reductions& reductions,
+void NestPrinter::print_innermost(const Sweep& sweep, const Reductions& reductions,
                                   const Body& body) {
   std::vector<Body> copies;
   for (int copy = 0; copy < body.copies; ++copy) copies.push_back({copy, body.copies, body.masked});
   for (const Body& copy : copies) print_prefetches(copy);
-  for (ExprId id : pass.reloaded) {
+  for (ExprId id : sweep.reloaded) {
     const Type type = context_.kernel.exprs[id].type;
     const std::string load = std::string("lazy_load_") + scalar_type(type);
     for (const Body& copy : copies) {
@@ -112,8 +112,8 @@ void NestPrinter::print_innermost(const Pass& pass, const Reductions& reductions
                 " = " + context_.call(load, {scratch_address(id, copy)}) + ";");
     }
   }
-  print_pass_exprs(pass, innermost(), body);
-  for (ExprId id : pass.spilled) {
+  print_sweep_exprs(sweep, innermost(), body);
+  for (ExprId id : sweep.spilled) {
     const std::string store =
         std::string("lazy_store_") + scalar_type(context_.kernel.exprs[id].type);
     for (const Body& copy : copies) {
@@ -124,7 +124,7 @@ void NestPrinter::print_innermost(const Pass& pass, const Reductions& reductions
   for (const auto& reduction : reductions) {
     for (const Body& copy : copies) reduction.accumulate(copy, flat_index(copy), out_);
   }
-  for (uint32_t number : pass.stores) {
+  for (uint32_t number : sweep.stores) {
     const Store& store = context_.kernel.stores[number];
     const bool vector = is_vector_store(context_, store);
     for (const Body& copy : copies) {
@@ -133,28 +133,28 @@ void NestPrinter::print_innermost(const Pass& pass, const Reductions& reductions
   }
 }
 
-// More than one where a chain of additions would be all that the pass waits for.
-int NestPrinter::pass_copies(const Pass& pass) const {
-  if (context_.is_cuda() || pass.reductions.empty()) return 1;
-  for (ExprId id : pass.reductions) {
+// More than one where a chain of additions would be all that the sweep waits for.
+int NestPrinter::sweep_copies(const Sweep& sweep) const {
+  if (context_.is_cuda() || sweep.reductions.empty()) return 1;
+  for (ExprId id : sweep.reductions) {
     if (is_arg(context_.kernel.exprs[id].op)) return 1;
   }
-  const int cost = cost_of(context_.kernel, pass);
+  const int cost = cost_of(context_.kernel, sweep);
   return copies_within(context_.kernel.reduced.back(), cost <= 4 ? 2 : 1, context_.target.lanes);
 }
 
-bool NestPrinter::is_staged(const Pass& pass) const {
+bool NestPrinter::is_staged(const Sweep& sweep) const {
   const Kernel& kernel = context_.kernel;
   const Size extent = kernel.reduced.back();
   const int64_t steps = along_reduced() ? extent.value / context_.target.lanes : extent.value;
   if (kernel.reduced.size() == 1 && !extent.slot && steps <= kBlockSteps) return false;
-  return std::any_of(pass.reductions.begin(), pass.reductions.end(),
+  return std::any_of(sweep.reductions.begin(), sweep.reductions.end(),
                      [&](ExprId id) { return codegen::is_staged(kernel.exprs[id]); });
 }
 
-bool NestPrinter::needs_flat_index(const Pass& pass) const {
-  if (!pass.reloaded.empty() || !pass.spilled.empty()) return true;
-  return std::any_of(pass.reductions.begin(), pass.reductions.end(),
+bool NestPrinter::needs_flat_index(const Sweep& sweep) const {
+  if (!sweep.reloaded.empty() || !sweep.spilled.empty()) return true;
+  return std::any_of(sweep.reductions.begin(), sweep.reductions.end(),
                      [&](ExprId id) { return is_arg(context_.kernel.exprs[id].op); });
 }
 

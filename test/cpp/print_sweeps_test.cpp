@@ -1,4 +1,4 @@
-// Printed kernels of several passes over the reduced dimensions compute what the loop IR says, on
+// Printed kernels of several sweeps over the reduced dimensions compute what the loop IR says, on
 // every CPU target of this machine.
 
 #include <gtest/gtest.h>
@@ -12,14 +12,14 @@
 namespace torch_lazy::codegen {
 namespace {
 
-// Softmax along the reduced dimension: three passes, and an expression worth spilling.
+// Softmax along the reduced dimension: three sweeps, and an expression worth spilling.
 ExprId add_softmax(LoopBuilder& builder, ExprId value) {
   const ExprId greatest = builder.op(Op::kReduceMax, {value});
   const ExprId exp = builder.op(Op::kExp, {builder.op(Op::kSub, {value, greatest})});
   return builder.op(Op::kDiv, {exp, builder.op(Op::kReduceSum, {exp})});
 }
 
-TEST(PrintedPasses, SoftmaxOfRows) {
+TEST(PrintedSweeps, SoftmaxOfRows) {
   LoopBuilder builder(Axis::kReduced, {slot(0)}, {slot(1)});
   builder.kernel.size_slots = 2;
   const uint32_t x = builder.input(Type::kFloat);
@@ -33,7 +33,7 @@ TEST(PrintedPasses, SoftmaxOfRows) {
   }
 }
 
-TEST(PrintedPasses, SoftmaxOfColumns) {
+TEST(PrintedSweeps, SoftmaxOfColumns) {
   LoopBuilder builder(Axis::kKept, {slot(0), slot(1)}, {slot(2)}, Size::constant(64));
   builder.kernel.size_slots = 4;
   const uint32_t x = builder.input(Type::kFloat);
@@ -48,7 +48,7 @@ TEST(PrintedPasses, SoftmaxOfColumns) {
   }
 }
 
-TEST(PrintedPasses, SoftmaxInPlaceReadsBeforeItWrites) {
+TEST(PrintedSweeps, SoftmaxInPlaceReadsBeforeItWrites) {
   LoopBuilder builder(Axis::kReduced, {slot(0)}, {slot(1)});
   builder.kernel.size_slots = 2;
   const uint32_t x = builder.output(Type::kFloat);
@@ -56,7 +56,7 @@ TEST(PrintedPasses, SoftmaxInPlaceReadsBeforeItWrites) {
   expect_as_evaluated(builder.kernel, {{random_elements(Type::kFloat, 3 * 50)}, {3, 50}, {}});
 }
 
-TEST(PrintedPasses, NormalizesOverTwoDimensionsAndStoresRowValues) {
+TEST(PrintedSweeps, NormalizesOverTwoDimensionsAndStoresRowValues) {
   // As batch norm of NCHW: statistics of each channel over N and HW, weight per channel.
   for (Axis axis : {Axis::kReduced, Axis::kKept}) {
     const bool lanes_inside = axis == Axis::kReduced;
@@ -92,7 +92,7 @@ TEST(PrintedPasses, NormalizesOverTwoDimensionsAndStoresRowValues) {
   }
 }
 
-TEST(PrintedPasses, CrossEntropyGathersByTheTarget) {
+TEST(PrintedSweeps, CrossEntropyGathersByTheTarget) {
   // -log_softmax(x)[target], 0 where the target is to be ignored.
   LoopBuilder builder(Axis::kReduced, {slot(0)}, {slot(1)});
   builder.kernel.size_slots = 2;
@@ -162,7 +162,7 @@ LoopBuilder random_kernel(uint64_t seed) {
   return builder;
 }
 
-TEST(PrintedPasses, RandomKernelsAreAsEvaluated) {
+TEST(PrintedSweeps, RandomKernelsAreAsEvaluated) {
   const int64_t rows = 3, columns = 37, reduced = 23;
   const int64_t all = rows * columns * reduced;
   for (uint64_t seed = 0; seed < 20; ++seed) {
