@@ -10,8 +10,9 @@ int64_t bytes_of(const LoweredKernel& lowered, uint32_t buffer, const Access& ac
   int64_t bytes = bytes_of(kernel.buffers[buffer].type);
   for (size_t i = 0; i < access.strides.size(); ++i) {
     if (access.strides[i].is(0)) continue;
-    const bool kept = i < kernel.kept.size();
-    bytes *= lowered.number(kept ? kernel.kept[i] : kernel.reduced[i - kernel.kept.size()]);
+    const bool parallel = i < kernel.parallel.size();
+    bytes *= lowered.number(parallel ? kernel.parallel[i]
+                                     : kernel.reduction[i - kernel.parallel.size()]);
   }
   return bytes;
 }
@@ -35,7 +36,7 @@ void stream_large_stores(LoweredKernel& lowered, int64_t least_bytes) {
 
 void fetch_large_rows_ahead(LoweredKernel& lowered, int64_t least_bytes) {
   Kernel& kernel = lowered.kernel;
-  if (!kernel.reduced.empty()) return;
+  if (!kernel.reduction.empty()) return;
   int64_t bytes = 0;
   for (const Expr& expr : kernel.exprs)
     if (expr.op == Op::kLoad) bytes += bytes_of(lowered, expr.buffer, expr.access);

@@ -147,7 +147,7 @@ class Cutter {
 }  // namespace
 
 bool is_long_reduction(const Draft& draft) {
-  if (kept_count(draft) != 0 || draft.extents.empty()) return false;
+  if (parallel_count(draft) != 0 || draft.extents.empty()) return false;
   if (c10::multiply_integers(draft.extents) < kLongReduction) return false;
   const std::vector<AxisSet> varying = varying_axes(draft);
   const std::vector<bool> after = after_reduction(draft);

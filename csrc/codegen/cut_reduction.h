@@ -13,7 +13,7 @@ bool is_long_reduction(const Draft& draft);
 struct CutReduction {
   Draft chunks;       // stores one partial result a chunk
   Draft combination;  // reduces the partial results and does what follows
-  // Elements of the whole, where a chunk's index is that of the whole (Kernel::reduced_total); 0
+  // Elements of the whole, where a chunk's index is that of the whole (Kernel::reduction_total); 0
   // where chunks are steps of the outermost axis.
   int64_t total = 0;
   int64_t partial_elements = 0;  // of each reduction: chunks

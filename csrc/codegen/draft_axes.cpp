@@ -55,7 +55,7 @@ bool mergeable(const Draft& draft, size_t outer, size_t inner) {
 
 }  // namespace
 
-size_t kept_count(const Draft& draft) {
+size_t parallel_count(const Draft& draft) {
   return size_t(std::count(draft.reduced.begin(), draft.reduced.end(), false));
 }
 

@@ -10,7 +10,7 @@ namespace torch_lazy::codegen {
 
 using AxisSet = uint64_t;  // bit i: axis i; a draft has at most 64
 
-size_t kept_count(const Draft& draft);
+size_t parallel_count(const Draft& draft);
 
 // By expression: the axes along which its value changes.
 std::vector<AxisSet> varying_axes(const Draft& draft);
@@ -26,7 +26,7 @@ void for_each_access(AnyDraft& draft, const Visit& visit) {
   for (auto& store : draft.stores) visit(store.access, draft.buffers[store.buffer].type);
 }
 
-// Puts kept axes before reduced ones, each by falling stride in the accesses that touch most
+// Puts parallel axes before reduction axes, each by falling stride in the accesses that touch most
 // memory, and makes one axis of neighbours that every access runs through as one.
 void order_and_merge_axes(Draft& draft);
 

@@ -34,7 +34,8 @@ class ExpressionBuilder {
 
   size_t axes() const { return draft_.extents.size(); }
 
-  // The axes that the dimensions of a value of the group run along: all, or the kept ones only.
+  // The axes that the dimensions of a value of the group run along: all, or the parallel axes
+  // only.
   IndexMap own_map(ValueId id, NodeId node) const {
     const CoreValue& value = graph_.values[size_t(id)];
     IndexMap map(value.sizes.size(), Affine(axes()));
@@ -276,21 +277,22 @@ class ExpressionBuilder {
     return cast(is_low(type) ? cast(sum, Type::kFloat) : sum, type);
   }
 
-  // A result of a reduction exists only once per point of the kept axes: no other index can be had.
+  // A result of a reduction exists only once per point of the parallel axes: no other index can be
+  // had.
   ExprId reduce(ValueId id, const CoreNode& node, const IndexMap& map, NodeId self) {
     const CoreValue& input = graph_.values[size_t(node.inputs[0])];
     std::vector<bool> reduced(input.sizes.size());
-    bool single = true;  // every reduced dimension has one element: nothing is reduced
+    bool single = true;  // every reduction dimension has one element: nothing is reduced
     for (const int64_t d : node.dims) {
       reduced[size_t(d)] = true;
       single &= input.sizes[size_t(d)] == 1;
     }
     if (!single && !(map == own_map(id, self))) throw Unexpressible{self};
     IndexMap inner(input.sizes.size(), Affine(axes()));
-    size_t axis = 0, kept = 0;
+    size_t axis = 0, parallel = 0;
     for (size_t d = 0; d < input.sizes.size(); ++d) {
-      const size_t own = kept;
-      if (!reduced[d] || node.keepdim) ++kept;
+      const size_t own = parallel;
+      if (!reduced[d] || node.keepdim) ++parallel;
       if (!reduced[d]) inner[d] = map[own];
       if (!reduced[d] || input.sizes[d] == 1) continue;
       while (axis < axes() && !draft_.reduced[axis]) ++axis;

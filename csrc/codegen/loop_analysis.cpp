@@ -8,15 +8,15 @@ Dimensions dimension_bit(size_t dimension) {
   return Dimensions{1} << dimension;
 }
 
-Dimensions reduced_dimensions(const Kernel& kernel) {
-  const size_t kept = kernel.kept.size();
-  return (dimension_bit(kernel.reduced.size()) - 1) << kept;
+Dimensions reduction_dimensions(const Kernel& kernel) {
+  const size_t parallel = kernel.parallel.size();
+  return (dimension_bit(kernel.reduction.size()) - 1) << parallel;
 }
 
 size_t lane_dimension(const Kernel& kernel) {
-  const size_t kept = kernel.kept.size();
-  if (kernel.axis == Axis::kReduced) return kept + kernel.reduced.size() - 1;
-  return kept == 0 ? kNoDimension : kept - 1;
+  const size_t parallel = kernel.parallel.size();
+  if (kernel.axis == Axis::kReduction) return parallel + kernel.reduction.size() - 1;
+  return parallel == 0 ? kNoDimension : parallel - 1;
 }
 
 std::vector<ExprId> operands_of(const Expr& expr) {
@@ -43,14 +43,14 @@ Dimensions varying_dimensions(const Access& access, const std::vector<Dimensions
 }
 
 std::vector<Dimensions> varying_dimensions(const Kernel& kernel) {
-  const Dimensions reduced = reduced_dimensions(kernel);
+  const Dimensions reduction = reduction_dimensions(kernel);
   std::vector<Dimensions> dimensions;
   dimensions.reserve(kernel.exprs.size());
   for (const Expr& expr : kernel.exprs) {
     Dimensions of_expr = varying_dimensions(expr.access, dimensions);
     for (ExprId operand : operands_of(expr)) of_expr |= dimensions[operand];
     if (expr.op == Op::kIndex) of_expr |= dimension_bit(expr.dimension);
-    if (is_reduction(expr.op)) of_expr &= ~reduced;
+    if (is_reduction(expr.op)) of_expr &= ~reduction;
     dimensions.push_back(of_expr);
   }
   return dimensions;

@@ -8,14 +8,14 @@
 
 namespace torch_lazy::codegen {
 
-// A set of loop dimensions, bit i for dimension i: kept, then reduced, as in Access::strides.
+// A set of loop dimensions, bit i for dimension i: parallel, then reduction, as in Access::strides.
 using Dimensions = uint64_t;
 
 constexpr size_t kMaxDimensions = 32;
 constexpr size_t kNoDimension = ~size_t{0};
 
 Dimensions dimension_bit(size_t dimension);
-Dimensions reduced_dimensions(const Kernel& kernel);
+Dimensions reduction_dimensions(const Kernel& kernel);
 
 // Along which the vector lanes run; kNoDimension where there is none.
 size_t lane_dimension(const Kernel& kernel);
@@ -27,12 +27,12 @@ std::vector<ExprId> operands_of(const Store& store);
 // Along which dimensions an address changes, given the same of all expressions before it.
 Dimensions varying_dimensions(const Access& access, const std::vector<Dimensions>& of_exprs);
 
-// Along which dimensions each expression may change. A reduction never varies along the reduced
-// ones.
+// Along which dimensions each expression may change. A reduction never varies along the
+// reduction dimensions.
 std::vector<Dimensions> varying_dimensions(const Kernel& kernel);
 
 // How many reductions must be complete, one after the other, before each expression can be
-// evaluated: the number of the sweep over the reduced dimensions in which it can be at the
+// evaluated: the number of the sweep over the reduction dimensions in which it can be at the
 // earliest.
 std::vector<int> reduction_levels(const Kernel& kernel);
 

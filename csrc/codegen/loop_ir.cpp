@@ -15,9 +15,9 @@ std::string text_of(ExprId id) {
 }
 
 std::string dimension_name(const Kernel& kernel, size_t dimension) {
-  const size_t kept = kernel.kept.size();
-  return dimension < kept ? "k" + std::to_string(dimension)
-                          : "r" + std::to_string(dimension - kept);
+  const size_t parallel = kernel.parallel.size();
+  return dimension < parallel ? "p" + std::to_string(dimension)
+                              : "r" + std::to_string(dimension - parallel);
 }
 
 std::string text_of(const Kernel& kernel, const Access& access) {
@@ -65,12 +65,12 @@ std::string text_of_value(const Kernel& kernel, const Expr& expr) {
 
 std::string to_string(const Kernel& kernel) {
   std::string text = "kernel " + kernel.name;
-  if (kernel.axis == Axis::kReduced) {
-    text += " lanes=reduced";
+  if (kernel.axis == Axis::kReduction) {
+    text += " lanes=reduction";
   } else {
-    text += " lanes=kept block=" + text_of(kernel.block);
+    text += " lanes=parallel block=" + text_of(kernel.block);
   }
-  if (!kernel.reduced_total.is(0)) text += " reduced_total=" + text_of(kernel.reduced_total);
+  if (!kernel.reduction_total.is(0)) text += " reduction_total=" + text_of(kernel.reduction_total);
   if (kernel.fetches_ahead) text += " fetches_ahead";
   text += "\n";
   for (const std::string& comment : kernel.comments) text += "  # " + comment + "\n";
@@ -80,12 +80,12 @@ std::string to_string(const Kernel& kernel) {
     if (!buffer.exclusive) text += " shared";
     text += "\n";
   }
-  for (size_t i = 0; i < kernel.kept.size(); ++i) {
-    text += "  for " + dimension_name(kernel, i) + " < " + text_of(kernel.kept[i]) + "\n";
+  for (size_t i = 0; i < kernel.parallel.size(); ++i) {
+    text += "  for " + dimension_name(kernel, i) + " < " + text_of(kernel.parallel[i]) + "\n";
   }
-  for (size_t i = 0; i < kernel.reduced.size(); ++i) {
-    text += "  reduce " + dimension_name(kernel, kernel.kept.size() + i) + " < " +
-            text_of(kernel.reduced[i]) + "\n";
+  for (size_t i = 0; i < kernel.reduction.size(); ++i) {
+    text += "  reduce " + dimension_name(kernel, kernel.parallel.size() + i) + " < " +
+            text_of(kernel.reduction[i]) + "\n";
   }
   for (size_t i = 0; i < kernel.exprs.size(); ++i) {
     const Expr& expr = kernel.exprs[i];

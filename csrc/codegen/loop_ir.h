@@ -1,10 +1,11 @@
 // The loop IR: what one kernel computes, before any target's syntax. Values only; no PyTorch.
 //
-// A kernel is a nest of loops over *kept* dimensions (what is in the results) around *reduced* ones
-// (what is summed away; may be none), an expression DAG over them, and stores. Sizes, strides and
-// offsets are `Size`s: slots of the kernel's integer arguments, or constants where the code is to
-// be specialised on them (a stride of 0 or 1 always is). Numbers of the program (1.01, eps, lr) are
-// slots of the double arguments, so that a changed number needs no new kernel.
+// A kernel is a nest of loops over *parallel* dimensions (what is in the results) around
+// *reduction* dimensions (what is summed away; may be none), an expression DAG over them, and
+// stores. Sizes, strides and offsets are `Size`s: slots of the kernel's integer arguments, or
+// constants where the code is to be specialised on them (a stride of 0 or 1 always is). Numbers of
+// the program (1.01, eps, lr) are slots of the double arguments, so that a changed number needs no
+// new kernel.
 //
 // Kernel ABI, on every target:
 //
@@ -13,12 +14,13 @@
 //
 // `pointers` are the buffers in order, then the scratch of the calling thread where the printed
 // kernel wants some (printer.h). [begin, end) counts *units*, all of which are independent:
-//  - Axis::kReduced: a unit is one point of the kept dimensions, flattened (the last fastest); the
-//    vector lanes run along the last reduced dimension.
-//  - Axis::kKept: the lanes run along the last kept dimension, which is cut into blocks of `block`
-//    elements: unit = (flattened other kept dimensions) * ceil(last / block) + block index.
+//  - Axis::kReduction: a unit is one point of the parallel dimensions, flattened (the last
+//    fastest); the vector lanes run along the last reduction dimension.
+//  - Axis::kParallel: the lanes run along the last parallel dimension, which is cut into blocks of
+//  `block`
+//    elements: unit = (flattened other parallel dimensions) * ceil(last / block) + block index.
 //
-// Phases: an expression that depends on a reduction over the reduced dimensions and itself varies
+// Phases: an expression that depends on a reduction over the reduction dimensions and itself varies
 // along them can only be evaluated in a later sweep over them. The printer derives the sweeps.
 #pragma once
 
@@ -53,7 +55,7 @@ struct Access {
     Size stride;
   };
   Size offset;
-  std::vector<Size> strides;  // one per dimension: kept, then reduced
+  std::vector<Size> strides;  // one per dimension: parallel, then reduction
   std::vector<Indirect> indirect;
 };
 
@@ -76,7 +78,7 @@ constexpr ExprId kNoPredicate = -1;
 
 struct Store {
   uint32_t buffer = 0;
-  Access access;  // without reduced dimensions' strides if `expr` does not vary along them
+  Access access;  // without reduction dimensions' strides if `expr` does not vary along them
   ExprId expr = 0;
   ExprId predicate = kNoPredicate;
   // Past the caches, where a target can: nothing reads it before it would have left them anyway.
@@ -94,23 +96,24 @@ struct Buffer {
   bool exclusive = true;
 };
 
-enum class Axis : uint8_t { kKept, kReduced };
+enum class Axis : uint8_t { kParallel, kReduction };
 
 struct Kernel {
   std::string name;                   // C identifier, from the operators: "add_gelu_mul"
   std::vector<std::string> comments;  // lines at the head of the source: Python lines, operators
   std::vector<Buffer> buffers;
-  std::vector<Size> kept;     // extents, outermost first
-  std::vector<Size> reduced;  // extents, outermost first
-  Axis axis = Axis::kKept;
-  Size block = Size::constant(0);  // elements; for Axis::kKept with at least one kept dimension
-  // Where not 0: the last kept dimension that the lanes do not run along (the last one, or for
-  // Axis::kKept the last but one) counts chunks of one long reduction; chunk i covers
-  // [i * extent, min((i + 1) * extent, reduced_total)) of the last (and only) reduced dimension,
-  // whose extent is the length of a chunk. The index of the reduced dimension is that of the whole:
-  // accesses have no stride for the chunk where they have one for the reduced dimension, and kIndex
-  // and kReduceArgMax count from the start of the first chunk.
-  Size reduced_total = Size::constant(0);
+  std::vector<Size> parallel;   // extents, outermost first
+  std::vector<Size> reduction;  // extents, outermost first
+  Axis axis = Axis::kParallel;
+  Size block =
+      Size::constant(0);  // elements; for Axis::kParallel with at least one parallel dimension
+  // Where not 0: the last parallel dimension that the lanes do not run along (the last one, or for
+  // Axis::kParallel the last but one) counts chunks of one long reduction; chunk i covers
+  // [i * extent, min((i + 1) * extent, reduction_total)) of the last (and only) reduction
+  // dimension, whose extent is the length of a chunk. The index of the reduction dimension is that
+  // of the whole: accesses have no stride for the chunk where they have one for the reduction
+  // dimension, and kIndex and kReduceArgMax count from the start of the first chunk.
+  Size reduction_total = Size::constant(0);
   std::vector<Expr> exprs;
   std::vector<Store> stores;
   // Rows of memory are asked for some lines before they are read or written, where a target can.
@@ -123,7 +126,7 @@ struct Kernel {
 std::string to_string(const Kernel& kernel);
 
 // Raises std::invalid_argument that names the kernel and what is wrong: ids out of order, types
-// that do not fit, an expression that varies along a reduced dimension stored without its stride,
+// that do not fit, an expression that varies along a reduction dimension stored without its stride,
 // ...
 void verify(const Kernel& kernel);
 

@@ -12,23 +12,23 @@
 namespace torch_lazy::codegen {
 namespace {
 
-// Elements of a block where lanes run along a kept axis: one stream of 64 KB of floats.
+// Elements of a block where lanes run along a parallel axis: one stream of 64 KB of floats.
 constexpr int64_t kLongestBlock = 16384;
 
 // Lanes run where most of the memory is read and written in a row.
 Axis choose_axis(const Draft& draft) {
-  const size_t kept = kept_count(draft), axes = draft.extents.size();
-  if (kept == axes) return Axis::kKept;
-  if (kept == 0) return Axis::kReduced;
-  double along_kept = 0, along_reduced = 0;
+  const size_t parallel = parallel_count(draft), axes = draft.extents.size();
+  if (parallel == axes) return Axis::kParallel;
+  if (parallel == 0) return Axis::kReduction;
+  double along_parallel = 0, along_reduction = 0;
   for_each_access(draft, [&](const Access& access, Type type) {
     double touched = double(bytes_of(type));
     for (size_t i = 0; i < axes; ++i)
       if (access.strides[i].value != 0) touched *= double(draft.extents[i]);
-    if (access.strides[kept - 1].value == 1) along_kept += touched;
-    if (access.strides[axes - 1].value == 1) along_reduced += touched;
+    if (access.strides[parallel - 1].value == 1) along_parallel += touched;
+    if (access.strides[axes - 1].value == 1) along_reduction += touched;
   });
-  return along_kept > along_reduced ? Axis::kKept : Axis::kReduced;
+  return along_parallel > along_reduction ? Axis::kParallel : Axis::kReduction;
 }
 
 // Drops expressions that no store needs, and buffers that nothing touches.
@@ -93,18 +93,18 @@ void prune(Draft& draft) {
 // Turns a draft with its axes in order into a kernel whose concrete numbers are slots.
 class Finisher {
  public:
-  Finisher(Draft draft, const LowerContext& context, int64_t reduced_total)
-      : draft_(std::move(draft)), context_(context), reduced_total_(reduced_total) {}
+  Finisher(Draft draft, const LowerContext& context, int64_t reduction_total)
+      : draft_(std::move(draft)), context_(context), reduction_total_(reduction_total) {}
 
   LoweredKernel finish() {
     prune(draft_);
     Kernel& kernel = lowered_.kernel;
-    const size_t kept = kept_count(draft_);
-    kernel.axis = reduced_total_ > 0 ? Axis::kReduced : choose_axis(draft_);
-    choose_units(kept);
+    const size_t parallel = parallel_count(draft_);
+    kernel.axis = reduction_total_ > 0 ? Axis::kReduction : choose_axis(draft_);
+    choose_units(parallel);
     for (size_t axis = 0; axis < draft_.extents.size(); ++axis)
-      (axis < kept ? kernel.kept : kernel.reduced).push_back(slot(draft_.extents[axis]));
-    if (reduced_total_ > 0) kernel.reduced_total = slot(reduced_total_);
+      (axis < parallel ? kernel.parallel : kernel.reduction).push_back(slot(draft_.extents[axis]));
+    if (reduction_total_ > 0) kernel.reduction_total = slot(reduction_total_);
     for_each_access(draft_, [&](Access& access, Type) {
       access.offset = size(access.offset.value);
       for (Size& stride : access.strides) stride = size(stride.value);
@@ -136,39 +136,40 @@ class Finisher {
     return value == 0 || value == 1 ? Size::constant(value) : slot(value);
   }
 
-  void choose_units(size_t kept) {
+  void choose_units(size_t parallel) {
     Kernel& kernel = lowered_.kernel;
     const c10::ArrayRef<int64_t> extents(draft_.extents);
     double per_element = 0;  // in simple operations, of which a vector does 16 at once
     for (const Expr& expr : draft_.exprs) per_element += cost_of(expr) / 4.0;
     per_element = std::max(per_element, 1.0);
-    const double inner = double(c10::multiply_integers(extents.slice(kept)));
-    if (kernel.axis == Axis::kReduced) {
-      lowered_.units = c10::multiply_integers(extents.slice(0, kept));
+    const double inner = double(c10::multiply_integers(extents.slice(parallel)));
+    if (kernel.axis == Axis::kReduction) {
+      lowered_.units = c10::multiply_integers(extents.slice(0, parallel));
       lowered_.unit_cost = per_element * inner;
       return;
     }
-    if (kept == 0) {  // a single point
+    if (parallel == 0) {  // a single point
       lowered_.units = 1;
       lowered_.unit_cost = per_element;
       return;
     }
-    const int64_t last = extents[kept - 1];
+    const int64_t last = extents[parallel - 1];
     int64_t block = std::min(last, kLongestBlock);
-    if (kept < extents.size()) {  // blocks are all the parallelism that a column reduction may have
+    if (parallel <
+        extents.size()) {  // blocks are all the parallelism that a column reduction may have
       const int64_t share = (last + 2 * context_.threads - 1) / (2 * context_.threads);
       const int64_t strip = 4 * context_.lanes;
       block = std::min(block, std::max(strip, (share + strip - 1) / strip * strip));
     }
     kernel.block = slot(block);
     lowered_.units =
-        c10::multiply_integers(extents.slice(0, kept - 1)) * ((last + block - 1) / block);
+        c10::multiply_integers(extents.slice(0, parallel - 1)) * ((last + block - 1) / block);
     lowered_.unit_cost = per_element * inner * double(block);
   }
 
   Draft draft_;
   const LowerContext& context_;
-  const int64_t reduced_total_;
+  const int64_t reduction_total_;
   LoweredKernel lowered_;
   std::unordered_map<int64_t, uint32_t> slots_;
 };

@@ -62,7 +62,7 @@ class Verifier {
   void check_frame() {
     where_ = "the kernel";
     require(is_identifier(kernel_.name), "has a name that is no C identifier");
-    require(kernel_.kept.size() + kernel_.reduced.size() <= kMaxDimensions,
+    require(kernel_.parallel.size() + kernel_.reduction.size() <= kMaxDimensions,
             "has more than " + std::to_string(kMaxDimensions) + " dimensions");
     require(!kernel_.stores.empty(), "stores nothing");
     for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
@@ -72,19 +72,20 @@ class Verifier {
         require(kernel_.buffers[j].name != name, "has two buffers named '" + name + "'");
       }
     }
-    for (Size extent : kernel_.kept) check_extent(extent);
-    for (Size extent : kernel_.reduced) check_extent(extent);
+    for (Size extent : kernel_.parallel) check_extent(extent);
+    for (Size extent : kernel_.reduction) check_extent(extent);
     check_extent(kernel_.block);
-    check_extent(kernel_.reduced_total);
-    if (kernel_.axis == Axis::kReduced) {
-      require(!kernel_.reduced.empty(), "has lanes along reduced dimensions but none of these");
-    } else if (!kernel_.kept.empty()) {
-      require(!kernel_.block.is(0), "has lanes along a kept dimension but no block");
+    check_extent(kernel_.reduction_total);
+    if (kernel_.axis == Axis::kReduction) {
+      require(!kernel_.reduction.empty(), "has lanes along reduction dimensions but none of these");
+    } else if (!kernel_.parallel.empty()) {
+      require(!kernel_.block.is(0), "has lanes along a parallel dimension but no block");
     }
-    if (!kernel_.reduced_total.is(0)) {
-      const size_t lanes = kernel_.axis == Axis::kKept ? 1 : 0;
-      require(kernel_.reduced.size() == 1, "is chunked but has not one reduced dimension");
-      require(kernel_.kept.size() > lanes, "is chunked but has no kept dimension for the chunks");
+    if (!kernel_.reduction_total.is(0)) {
+      const size_t lanes = kernel_.axis == Axis::kParallel ? 1 : 0;
+      require(kernel_.reduction.size() == 1, "is chunked but has not one reduction dimension");
+      require(kernel_.parallel.size() > lanes,
+              "is chunked but has no parallel dimension for the chunks");
     }
   }
 
@@ -142,7 +143,8 @@ class Verifier {
               std::string("computes in ") + name_of(expr.type) + "; cast to float first");
     }
     if (is_reduction(expr.op)) {
-      require(!kernel_.reduced.empty(), "is a reduction in a kernel without reduced dimensions");
+      require(!kernel_.reduction.empty(),
+              "is a reduction in a kernel without reduction dimensions");
     }
     check_types(expr);
   }
@@ -152,7 +154,7 @@ class Verifier {
     switch (expr.op) {
       case Op::kLoad:
         check_access(expr.buffer, expr.access);
-        require(expr.access.strides.size() == kernel_.kept.size() + kernel_.reduced.size(),
+        require(expr.access.strides.size() == kernel_.parallel.size() + kernel_.reduction.size(),
                 "has " + std::to_string(expr.access.strides.size()) +
                     " strides, not one for every dimension");
         require(kernel_.buffers[expr.buffer].type == expr.type,
@@ -167,7 +169,7 @@ class Verifier {
         return;
       case Op::kIndex:
         require(expr.type == Type::kInt64, "is of type " + type + ", not int64");
-        require(expr.dimension < kernel_.kept.size() + kernel_.reduced.size(),
+        require(expr.dimension < kernel_.parallel.size() + kernel_.reduction.size(),
                 "names dimension " + std::to_string(expr.dimension) + ", which does not exist");
         return;
       case Op::kCast:
@@ -241,16 +243,17 @@ class Verifier {
     where_ += " to '" + kernel_.buffers[store.buffer].name + "'";
     require(kernel_.buffers[store.buffer].written, "is to a buffer not marked as written");
     require_type(store.expr, kernel_.buffers[store.buffer].type);
-    const size_t kept = kernel_.kept.size();
-    const bool reaches_reduced = store.access.strides.size() == kept + kernel_.reduced.size();
-    require(reaches_reduced || store.access.strides.size() == kept,
+    const size_t parallel = kernel_.parallel.size();
+    const bool reaches_reduction =
+        store.access.strides.size() == parallel + kernel_.reduction.size();
+    require(reaches_reduction || store.access.strides.size() == parallel,
             "has " + std::to_string(store.access.strides.size()) +
-                " strides, neither one for every dimension nor one for every kept dimension");
+                " strides, neither one for every dimension nor one for every parallel dimension");
     if (store.predicate != kNoPredicate) require_type(store.predicate, Type::kBool);
     Dimensions varies = 0;
     for (ExprId operand : operands_of(store)) varies |= varying_[operand];
-    require(reaches_reduced || (varies & reduced_dimensions(kernel_)) == 0,
-            "stores a value that varies along a reduced dimension but has no strides for these");
+    require(reaches_reduction || (varies & reduction_dimensions(kernel_)) == 0,
+            "stores a value that varies along a reduction dimension but has no strides for these");
   }
 
   const Kernel& kernel_;

@@ -14,7 +14,7 @@ void add_term(std::string& sum, const std::string& term) {
 std::string AccessPrinter::unit_offset(const Access& access) const {
   std::string sum;
   if (!access.offset.is(0)) sum = name_of_size(access.offset);
-  for (size_t i = 0; i < access.strides.size() && i < context_.kernel.kept.size(); ++i) {
+  for (size_t i = 0; i < access.strides.size() && i < context_.kernel.parallel.size(); ++i) {
     if (i == context_.lane_dimension) continue;
     add_term(sum, product(name_of_index(context_, i), access.strides[i]));
   }
@@ -45,7 +45,7 @@ std::string AccessPrinter::address(uint32_t buffer, const Access& access, const 
     const auto pointer = pointers_.find(sum);
     if (pointer != pointers_.end()) sum = pointer->second;
   }
-  for (size_t i = context_.kernel.kept.size(); i < access.strides.size(); ++i) {
+  for (size_t i = context_.kernel.parallel.size(); i < access.strides.size(); ++i) {
     if (i == context_.lane_dimension) continue;
     add_term(sum, product(name_of_index(context_, i), access.strides[i]));
   }

@@ -10,8 +10,8 @@
 
 namespace torch_lazy::codegen {
 
-// What moves an address is added where it changes: offset and kept dimensions once a unit, into a
-// pointer of the unit; reduced dimensions and the lanes' index in the loops.
+// What moves an address is added where it changes: offset and parallel dimensions once a unit, into
+// a pointer of the unit; reduction dimensions and the lanes' index in the loops.
 class AccessPrinter {
  public:
   explicit AccessPrinter(const PrintContext& context) : context_(context) {}

@@ -38,7 +38,7 @@ class Readers {
   }
 
   bool accumulates_vectors(const Expr& reduction) const {
-    return context_.kernel.axis == Axis::kReduced || context_.is_vector(reduction.arguments[0]);
+    return context_.kernel.axis == Axis::kReduction || context_.is_vector(reduction.arguments[0]);
   }
 
   void add_store(const Store& store) {
@@ -81,7 +81,7 @@ std::string PrintContext::call(const std::string& function, const std::string& o
 
 bool PrintContext::is_unit_scalar(ExprId id) const {
   return !is_vector(id) && schedule.levels[id] == 0 &&
-         (schedule.varying[id] & reduced_dimensions(kernel)) == 0;
+         (schedule.varying[id] & reduction_dimensions(kernel)) == 0;
 }
 
 bool is_vector_store(const PrintContext& context, const Store& store) {
@@ -156,9 +156,9 @@ std::string name_of_size(Size size) {
 
 std::string name_of_index(const PrintContext& context, size_t dimension) {
   if (dimension == context.lane_dimension) return "i";
-  const size_t kept = context.kernel.kept.size();
-  return dimension < kept ? "k" + std::to_string(dimension)
-                          : "r" + std::to_string(dimension - kept);
+  const size_t parallel = context.kernel.parallel.size();
+  return dimension < parallel ? "p" + std::to_string(dimension)
+                              : "r" + std::to_string(dimension - parallel);
 }
 
 std::string name_of_scalar(const PrintContext& context, ExprId id) {

@@ -3,7 +3,7 @@
 //
 // Names in the printed source, of which no two families can meet:
 //   p_<buffer>        a buffer's pointer       q<n>_<buffer>   a pointer at this unit's elements
-//   s<n>, d<n>        size and number slots    k<n>, r<n>, i   loop indices; i runs along the lanes
+//   s<n>, d<n>        size and number slots    p<n>, r<n>, i   loop indices; i runs along the lanes
 //   t<id>_<what>      an expression's value    v<id>_<what>    a scalar's value in all lanes
 //   a<id>, x<id>      accumulators and, for arg reductions, their indices; also b, c, e, n, z
 //   m<id>             scratch ("memory") of a spilled expression

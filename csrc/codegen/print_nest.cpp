@@ -29,11 +29,11 @@ std::string least(const std::string& a, const std::string& b) {
 
 int NestPrinter::strip_copies(const Kernel& kernel, const Target& target,
                               const Schedule& schedule) {
-  if (kernel.axis == Axis::kReduced || schedule.sweeps.empty()) return 1;
-  if (target.kind == Target::Kind::kCuda || kernel.kept.empty()) return 1;
+  if (kernel.axis == Axis::kReduction || schedule.sweeps.empty()) return 1;
+  if (target.kind == Target::Kind::kCuda || kernel.parallel.empty()) return 1;
   int cost = 0;
   for (const Sweep& sweep : schedule.sweeps) cost += cost_of(kernel, sweep);
-  return copies_within(kernel.kept.back(), cost <= 8 ? 4 : cost <= 24 ? 2 : 1, target.lanes);
+  return copies_within(kernel.parallel.back(), cost <= 8 ? 4 : cost <= 24 ? 2 : 1, target.lanes);
 }
 
 void NestPrinter::print() {
@@ -44,18 +44,18 @@ void NestPrinter::print() {
   open_units();
   print_unit_index();
   print_unit_scalars();
-  print_reduced_range();
+  print_reduction_range();
   const Kernel& kernel = context_.kernel;
-  if (along_reduced() || kernel.kept.empty()) {
+  if (along_reduction() || kernel.parallel.empty()) {
     print_strip(Body{});
   } else {
     out_.line("const int64 first = block * " + name_of_size(kernel.block) + ";");
     const std::string end = "first + " + name_of_size(kernel.block);
-    out_.line("const int64 last = " + least(end, name_of_size(kernel.kept.back())) + ";");
+    out_.line("const int64 last = " + least(end, name_of_size(kernel.parallel.back())) + ";");
     const int copies = strip_copies(kernel, context_.target, context_.schedule);
     const int64_t step = copies * context_.target.lanes;
     print_lanes({"first", "last"}, copies,
-                is_multiple(kernel.block, step) && is_multiple(kernel.kept.back(), step),
+                is_multiple(kernel.block, step) && is_multiple(kernel.parallel.back(), step),
                 any_streams(), [&](const Body& body) {
                   print_fetches_ahead(body);
                   print_strip(body);
@@ -69,7 +69,7 @@ void NestPrinter::print_scratch() {
   if (context_.schedule.scratch_values == 0) return;
   const Kernel& kernel = context_.kernel;
   std::string elements;
-  for (Size extent : kernel.reduced) {
+  for (Size extent : kernel.reduction) {
     if (!elements.empty()) elements += " * ";
     elements += name_of_size(extent);
   }
@@ -93,9 +93,9 @@ void NestPrinter::print_kernel_scalars() {
 
 void NestPrinter::open_units() {
   const Kernel& kernel = context_.kernel;
-  if (!along_reduced() && !kernel.kept.empty()) {
+  if (!along_reduction() && !kernel.parallel.empty()) {
     const std::string block = name_of_size(kernel.block);
-    out_.line("const int64 blocks = (" + name_of_size(kernel.kept.back()) + " + " + block +
+    out_.line("const int64 blocks = (" + name_of_size(kernel.parallel.back()) + " + " + block +
               " - 1) / " + block + ";");
   }
   if (context_.is_cuda()) {
@@ -116,11 +116,11 @@ void NestPrinter::print_unit_index() {
     std::string extent;
   };
   std::vector<Digit> digits;  // of the unit's number, the last the fastest
-  for (size_t i = 0; i < kernel.kept.size(); ++i) {
+  for (size_t i = 0; i < kernel.parallel.size(); ++i) {
     if (i == context_.lane_dimension) {
       digits.push_back({"block", "blocks"});
     } else {
-      digits.push_back({"k" + text_of(i), name_of_size(kernel.kept[i])});
+      digits.push_back({"p" + text_of(i), name_of_size(kernel.parallel[i])});
     }
   }
   std::string rest = "unit";
@@ -160,16 +160,16 @@ void NestPrinter::print_unit_scalars() {
   }
 }
 
-void NestPrinter::print_reduced_range() {
+void NestPrinter::print_reduction_range() {
   const Kernel& kernel = context_.kernel;
-  if (kernel.reduced.empty()) return;
-  reduced_ = {"0", name_of_size(kernel.reduced.back())};
-  if (kernel.reduced_total.is(0)) return;
-  const size_t chunks = kernel.kept.size() - (along_reduced() ? 1 : 2);
-  out_.line("const int64 chunk_first = k" + text_of(chunks) + " * " + reduced_.last + ";");
+  if (kernel.reduction.empty()) return;
+  reduction_ = {"0", name_of_size(kernel.reduction.back())};
+  if (kernel.reduction_total.is(0)) return;
+  const size_t chunks = kernel.parallel.size() - (along_reduction() ? 1 : 2);
+  out_.line("const int64 chunk_first = p" + text_of(chunks) + " * " + reduction_.last + ";");
   out_.line("const int64 chunk_last = " +
-            least("chunk_first + " + reduced_.last, name_of_size(kernel.reduced_total)) + ";");
-  reduced_ = {"chunk_first", "chunk_last"};
+            least("chunk_first + " + reduction_.last, name_of_size(kernel.reduction_total)) + ";");
+  reduction_ = {"chunk_first", "chunk_last"};
 }
 
 void NestPrinter::print_strip(const Body& body) {
@@ -196,7 +196,7 @@ void NestPrinter::print_row_values(size_t level, const Body& body) {
 
 void NestPrinter::print_row_stores(const Body& body) {
   const bool by_one_lane =
-      context_.is_cuda() && along_reduced() && !context_.schedule.row_stores.empty();
+      context_.is_cuda() && along_reduction() && !context_.schedule.row_stores.empty();
   if (by_one_lane) out_.open("if (lane == 0)");
   for (uint32_t number : context_.schedule.row_stores) {
     const Store& store = context_.kernel.stores[number];

@@ -25,8 +25,8 @@ class NestPrinter {
   // All that happens in the function once its arguments have names.
   void print();
 
-  // How many copies of the body the lanes' loop of a kernel has where the lanes run along a kept
-  // dimension: neighbouring vectors, so that reductions read memory in longer runs.
+  // How many copies of the body the lanes' loop of a kernel has where the lanes run along a
+  // parallel dimension: neighbouring vectors, so that reductions read memory in longer runs.
   static int strip_copies(const Kernel& kernel, const Target& target, const Schedule& schedule);
 
  private:
@@ -44,7 +44,7 @@ class NestPrinter {
   void open_units();
   void print_unit_index();
   void print_unit_scalars();
-  void print_reduced_range();
+  void print_reduction_range();
   void print_strip(const Body& body);
   void print_row_values(size_t level, const Body& body);
   void print_row_stores(const Body& body);
@@ -85,14 +85,14 @@ class NestPrinter {
   std::string outer_flat_index() const;
   std::string flat_index(const Body& body) const;
   std::string scratch_address(ExprId id, const Body& body) const;
-  size_t innermost() const { return context_.kernel.reduced.size() - 1; }
+  size_t innermost() const { return context_.kernel.reduction.size() - 1; }
   size_t depth_of(ExprId id) const;
-  bool along_reduced() const { return context_.kernel.axis == Axis::kReduced; }
+  bool along_reduction() const { return context_.kernel.axis == Axis::kReduction; }
 
   const PrintContext& context_;
   AccessPrinter accesses_;
   SourceWriter& out_;
-  Range reduced_;                     // of the innermost reduced dimension
+  Range reduction_;                   // of the innermost reduction dimension
   std::vector<Prefetch> prefetches_;  // of the sweep that is being printed
 };
 

@@ -26,12 +26,13 @@ bool evaluates(const Sweep& sweep, ExprId id) {
 std::vector<NestPrinter::Prefetch> NestPrinter::prefetches_in(size_t sweep) const {
   const Kernel& kernel = context_.kernel;
   const std::vector<Sweep>& sweeps = context_.schedule.sweeps;
-  if (context_.is_cuda() || context_.target.lanes == 1 || !along_reduced()) return {};
-  if (kernel.kept.empty() || kernel.reduced.size() != 1 || !kernel.reduced_total.is(0)) return {};
+  if (context_.is_cuda() || context_.target.lanes == 1 || !along_reduction()) return {};
+  if (kernel.parallel.empty() || kernel.reduction.size() != 1 || !kernel.reduction_total.is(0))
+    return {};
   const auto is_row_of_unit = [&](ExprId id) {
     const Expr& expr = kernel.exprs[id];
     return expr.op == Op::kLoad && accesses_.is_row_of_memory(id) &&
-           !expr.access.strides[kernel.kept.size() - 1].is(0);
+           !expr.access.strides[kernel.parallel.size() - 1].is(0);
   };
   std::vector<Prefetch> prefetches;
   if (sweep + 1 < sweeps.size()) {
@@ -53,7 +54,7 @@ std::vector<NestPrinter::Prefetch> NestPrinter::prefetches_in(size_t sweep) cons
 void NestPrinter::print_prefetch_range() {
   for (size_t sweep = 0; sweep < context_.schedule.sweeps.size(); ++sweep) {
     if (prefetches_in(sweep).empty()) continue;
-    out_.line("const int64 ahead = " + name_of_size(context_.kernel.reduced.back()) +
+    out_.line("const int64 ahead = " + name_of_size(context_.kernel.reduction.back()) +
               " <= " + std::to_string(kPrefetchedElements) + " ? -1 : 0;");
     return;
   }
@@ -65,7 +66,7 @@ void NestPrinter::print_prefetches(const Body& body) {
     const Expr& expr = context_.kernel.exprs[prefetch.load];
     std::string row = accesses_.row_pointer(prefetch.load);
     if (prefetch.of_next_unit) {
-      row += " + " + name_of_size(expr.access.strides[context_.kernel.kept.size() - 1]);
+      row += " + " + name_of_size(expr.access.strides[context_.kernel.parallel.size() - 1]);
     }
     const int64_t elements = kLineBytes / bytes_of(expr.type);
     for (int64_t first = 0; first < context_.target.lanes; first += elements) {

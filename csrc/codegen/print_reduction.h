@@ -1,9 +1,9 @@
 // Reductions as source: accumulators, and what becomes of them. Internal to the printer.
 //
-// Along the lanes (Axis::kReduced) an accumulator is a vector whose lanes are combined at the end;
-// else each lane has its own result. A long floating sum is kept in two stages, `c` for what whole
-// blocks of the loop have added up to and `a` for the block at hand, so that its rounding error
-// stays near that of a pairwise sum.
+// Along the lanes (Axis::kReduction) an accumulator is a vector whose lanes are combined at the
+// end; else each lane has its own result. A long floating sum is kept in two stages, `c` for what
+// whole blocks of the loop have added up to and `a` for the block at hand, so that its rounding
+// error stays near that of a pairwise sum.
 #pragma once
 
 #include <string>
@@ -22,20 +22,20 @@ class ReductionPrinter {
   // `copies` of the accumulators; `staged`: in two stages, where is_staged(reduction).
   ReductionPrinter(const PrintContext& context, ExprId reduction, int copies, bool staged);
 
-  // Before the loops over the reduced dimensions. `first_index`: the flattened reduced index of the
-  // first element.
+  // Before the loops over the reduction dimensions. `first_index`: the flattened reduction index of
+  // the first element.
   void declare(const std::string& first_index, SourceWriter& out) const;
   // At both ends of a block of the innermost loop.
   void begin_block(SourceWriter& out) const;
   void end_block(SourceWriter& out) const;
-  // In the innermost loop; `flat_index` is the flattened reduced index of the first lane.
+  // In the innermost loop; `flat_index` is the flattened reduction index of the first lane.
   void accumulate(const Body& body, const std::string& flat_index, SourceWriter& out) const;
-  // After the loops: defines the result. For Axis::kReduced the copies are combined.
+  // After the loops: defines the result. For Axis::kReduction the copies are combined.
   void finish(SourceWriter& out) const;
 
  private:
   bool is_arg() const;
-  bool along_lanes() const { return context_.kernel.axis == Axis::kReduced; }
+  bool along_lanes() const { return context_.kernel.axis == Axis::kReduction; }
   std::string accumulator(int copy) const;
   std::string numbered(const char* family, int copy) const;
   std::string over_copies() const;

@@ -1,4 +1,4 @@
-// NestPrinter's sweeps over the reduced dimensions.
+// NestPrinter's sweeps over the reduction dimensions.
 
 #include <algorithm>
 
@@ -19,44 +19,44 @@ bool is_arg(Op op) {
 
 }  // namespace
 
-// Of reduced dimensions: that of the innermost loop in which the expression changes.
+// Of reduction dimensions: that of the innermost loop in which the expression changes.
 size_t NestPrinter::depth_of(ExprId id) const {
-  const Dimensions reduced = context_.schedule.varying[id] >> context_.kernel.kept.size();
+  const Dimensions reduction = context_.schedule.varying[id] >> context_.kernel.parallel.size();
   size_t depth = 0;
-  while (reduced >> (depth + 1) != 0) ++depth;
+  while (reduction >> (depth + 1) != 0) ++depth;
   return depth;
 }
 
 void NestPrinter::print_sweep(size_t number, const Body& strip) {
   const Sweep& sweep = context_.schedule.sweeps[number];
-  const int copies = along_reduced() ? sweep_copies(sweep) : strip.copies;
+  const int copies = along_reduction() ? sweep_copies(sweep) : strip.copies;
   const bool staged = is_staged(sweep);
   prefetches_ = prefetches_in(number);
   Reductions reductions;
   for (ExprId id : sweep.reductions) reductions.emplace_back(context_, id, copies, staged);
 
-  for (const auto& reduction : reductions) reduction.declare(reduced_.first, out_);
+  for (const auto& reduction : reductions) reduction.declare(reduction_.first, out_);
   const Kernel& kernel = context_.kernel;
   for (size_t depth = 0; depth < innermost(); ++depth) {
     const std::string index = "r" + std::to_string(depth);
     out_.open("for (int64 " + index + " = 0; " + index + " < " +
-              name_of_size(kernel.reduced[depth]) + "; ++" + index + ")");
+              name_of_size(kernel.reduction[depth]) + "; ++" + index + ")");
     print_sweep_exprs(sweep, depth, strip);
   }
   if (staged) {
     int64_t steps = kBlockSteps;
-    if (along_reduced())
+    if (along_reduction())
       steps *= int64_t{copies} * (context_.is_cuda() ? 1024 : context_.target.lanes);
     const std::string block = std::to_string(steps);
-    out_.open("for (int64 part = " + reduced_.first + "; part < " + reduced_.last +
+    out_.open("for (int64 part = " + reduction_.first + "; part < " + reduction_.last +
               "; part += " + block + ")");
-    out_.line("const int64 part_last = " + least("part + " + block, reduced_.last) + ";");
+    out_.line("const int64 part_last = " + least("part + " + block, reduction_.last) + ";");
     for (const auto& reduction : reductions) reduction.begin_block(out_);
     print_innermost_loop(sweep, reductions, {"part", "part_last"}, strip);
     for (const auto& reduction : reductions) reduction.end_block(out_);
     out_.close();
   } else {
-    print_innermost_loop(sweep, reductions, reduced_, strip);
+    print_innermost_loop(sweep, reductions, reduction_, strip);
   }
   for (size_t depth = 0; depth < innermost(); ++depth) out_.close();
   for (const auto& reduction : reductions) reduction.finish(out_);
@@ -66,7 +66,7 @@ void NestPrinter::print_innermost_loop(const Sweep& sweep, const Reductions& red
                                        const Range& range, const Body& strip) {
   const Kernel& kernel = context_.kernel;
   const bool needs_flat = needs_flat_index(sweep) && innermost() > 0;
-  if (!along_reduced()) {
+  if (!along_reduction()) {
     const std::string index = "r" + std::to_string(innermost());
     out_.open("for (int64 " + index + " = " + range.first + "; " + index + " < " + range.last +
               "; ++" + index + ")");
@@ -78,8 +78,8 @@ void NestPrinter::print_innermost_loop(const Sweep& sweep, const Reductions& red
   if (needs_flat) out_.line("const int64 flat = " + outer_flat_index() + ";");
   const int copies = sweep_copies(sweep);
   const int64_t step = int64_t{copies} * context_.target.lanes;
-  const Size extent = kernel.reduced.back();
-  const Size total = kernel.reduced_total;
+  const Size extent = kernel.reduction.back();
+  const Size total = kernel.reduction_total;
   const bool whole =
       !extent.slot && extent.value % step == 0 && !total.slot && total.value % step == 0;
   print_lanes(range, copies, whole, streams(sweep.stores),
@@ -140,14 +140,14 @@ int NestPrinter::sweep_copies(const Sweep& sweep) const {
     if (is_arg(context_.kernel.exprs[id].op)) return 1;
   }
   const int cost = cost_of(context_.kernel, sweep);
-  return copies_within(context_.kernel.reduced.back(), cost <= 4 ? 2 : 1, context_.target.lanes);
+  return copies_within(context_.kernel.reduction.back(), cost <= 4 ? 2 : 1, context_.target.lanes);
 }
 
 bool NestPrinter::is_staged(const Sweep& sweep) const {
   const Kernel& kernel = context_.kernel;
-  const Size extent = kernel.reduced.back();
-  const int64_t steps = along_reduced() ? extent.value / context_.target.lanes : extent.value;
-  if (kernel.reduced.size() == 1 && !extent.slot && steps <= kBlockSteps) return false;
+  const Size extent = kernel.reduction.back();
+  const int64_t steps = along_reduction() ? extent.value / context_.target.lanes : extent.value;
+  if (kernel.reduction.size() == 1 && !extent.slot && steps <= kBlockSteps) return false;
   return std::any_of(sweep.reductions.begin(), sweep.reductions.end(),
                      [&](ExprId id) { return codegen::is_staged(kernel.exprs[id]); });
 }
@@ -162,24 +162,24 @@ bool NestPrinter::needs_flat_index(const Sweep& sweep) const {
 std::string NestPrinter::outer_flat_index() const {
   std::string flat = "r0";
   for (size_t depth = 1; depth < innermost(); ++depth) {
-    flat = "(" + flat + " * " + name_of_size(context_.kernel.reduced[depth]) + " + r" +
+    flat = "(" + flat + " * " + name_of_size(context_.kernel.reduction[depth]) + " + r" +
            std::to_string(depth) + ")";
   }
-  return flat + " * " + name_of_size(context_.kernel.reduced.back());
+  return flat + " * " + name_of_size(context_.kernel.reduction.back());
 }
 
 std::string NestPrinter::flat_index(const Body& body) const {
   const std::string index =
-      along_reduced() ? lane_index(context_, body) : "r" + std::to_string(innermost());
+      along_reduction() ? lane_index(context_, body) : "r" + std::to_string(innermost());
   if (innermost() == 0) return index;
-  return along_reduced() ? "flat + " + index : "flat";
+  return along_reduction() ? "flat + " + index : "flat";
 }
 
 std::string NestPrinter::scratch_address(ExprId id, const Body& body) const {
   std::string element = flat_index(body);
-  if (reduced_.first != "0") element = "(" + element + " - " + reduced_.first + ")";
+  if (reduction_.first != "0") element = "(" + element + " - " + reduction_.first + ")";
   std::string address = "m" + std::to_string(id) + " + " + element;
-  if (along_reduced()) return address;
+  if (along_reduction()) return address;
   address += " * " + std::to_string(context_.scratch_lanes);
   if (body.copy > 0) address += " + " + std::to_string(body.copy * context_.target.lanes);
   return address;

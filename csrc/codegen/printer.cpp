@@ -25,10 +25,10 @@ UsedSlots used_slots(const Kernel& kernel) {
     for (Size stride : access.strides) add(stride);
     for (const auto& indirect : access.indirect) add(indirect.stride);
   };
-  for (Size extent : kernel.kept) add(extent);
-  for (Size extent : kernel.reduced) add(extent);
+  for (Size extent : kernel.parallel) add(extent);
+  for (Size extent : kernel.reduction) add(extent);
   add(kernel.block);
-  add(kernel.reduced_total);
+  add(kernel.reduction_total);
   for (const Expr& expr : kernel.exprs) {
     add_access(expr.access);
     if (expr.op == Op::kNumber) {
@@ -97,7 +97,7 @@ PrintedKernel print_kernel(const Kernel& kernel, const Target& target) {
   const Schedule schedule = make_schedule(kernel, !cuda);
   std::set<std::string> functions;
   PrintContext context = make_context(kernel, target, schedule, functions);
-  if (kernel.axis == Axis::kKept) {
+  if (kernel.axis == Axis::kParallel) {
     context.scratch_lanes = NestPrinter::strip_copies(kernel, target, schedule) * target.lanes;
   }
 

@@ -38,7 +38,7 @@ struct PrintedKernel {
   uint32_t scratch_values = 0;  // 4-byte values of scratch for each element of a unit
 };
 
-// Bytes of scratch that a call needs where the product of the reduced extents is `elements`.
+// Bytes of scratch that a call needs where the product of the reduction extents is `elements`.
 int64_t scratch_bytes(uint32_t scratch_values, int64_t elements);
 
 // The kernel must pass verify(), which is called where verifies_passes() (base/debug.h).

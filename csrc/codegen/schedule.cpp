@@ -49,7 +49,7 @@ class Scheduler {
   using Set = std::vector<bool>;
 
   bool in_rows(ExprId id) const {
-    return (schedule_.varying[id] & reduced_dimensions(kernel_)) == 0;
+    return (schedule_.varying[id] & reduction_dimensions(kernel_)) == 0;
   }
 
   Set needed_exprs() const {
@@ -64,7 +64,7 @@ class Scheduler {
     return needed;
   }
 
-  // What a store along the reduced dimensions overwrites may be read until the last sweep, if any
+  // What a store along the reduction dimensions overwrites may be read until the last sweep, if any
   // load can reach it.
   bool must_wait(const Store& store) const {
     if (!kernel_.buffers[store.buffer].exclusive) return true;
@@ -75,10 +75,10 @@ class Scheduler {
   }
 
   bool is_row_store(const Store& store) const {
-    const Dimensions reduced = reduced_dimensions(kernel_);
+    const Dimensions reduction = reduction_dimensions(kernel_);
     Dimensions varies = varying_dimensions(store.access, schedule_.varying);
     for (ExprId operand : operands_of(store)) varies |= schedule_.varying[operand];
-    return (varies & reduced) == 0;
+    return (varies & reduction) == 0;
   }
 
   void place_stores() {
@@ -198,7 +198,7 @@ class Scheduler {
 
   // Scratch is laid out for vectors that are evaluated in the innermost of the loops.
   bool can_be_spilled(ExprId id) const {
-    const size_t innermost = kernel_.kept.size() + kernel_.reduced.size() - 1;
+    const size_t innermost = kernel_.parallel.size() + kernel_.reduction.size() - 1;
     const size_t lanes = lane_dimension(kernel_);
     if (lanes == kNoDimension) return false;
     const Dimensions wanted = dimension_bit(lanes) | dimension_bit(innermost);

@@ -1,15 +1,15 @@
-// In which sweep over the reduced dimensions everything is evaluated, and what is spilled to
+// In which sweep over the reduction dimensions everything is evaluated, and what is spilled to
 // scratch for a later sweep. The same for every target.
 //
 //   row values of level 0
-//   sweep 0: expressions along the reduced dimensions that need no reduction; reductions of these
+//   sweep 0: expressions along the reduction dimensions that need no reduction; reductions of these
 //   row values of level 1: results of these reductions and what follows from them
 //   sweep 1: expressions that need them; ...
 //   ...
 //   row stores
 //
-// "Row": what does not vary along the reduced dimensions. A kernel without reduced dimensions has
-// no sweeps: all is row values of level 0 and row stores.
+// "Row": what does not vary along the reduction dimensions. A kernel without reduction dimensions
+// has no sweeps: all is row values of level 0 and row stores.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct Schedule {
   std::vector<uint32_t> row_stores;
   // Where in an element's scratch a spilled expression lies, in 4-byte values; -1: not spilled.
   std::vector<int32_t> scratch_places;
-  uint32_t scratch_values = 0;  // per element of the reduced dimensions
+  uint32_t scratch_values = 0;  // per element of the reduction dimensions
 };
 
 // With `use_scratch`, expressions that are dear to evaluate again are spilled; otherwise none.

@@ -117,7 +117,7 @@ enum class Op : uint8_t {
   // kFloat in [0, 1) of two kInt64: element `first` of the random stream that is keyed by `second`,
   // as torch_lazy::philox_uniform.
   kPhiloxUniform,
-  // Over all reduced dimensions; the argument varies along them, the result does not. kFloat sums
+  // Over all reduction dimensions; the argument varies along them, the result does not. kFloat sums
   // are kept in several accumulators; the order of additions is not specified.
   kReduceSum,
   kReduceProd,
@@ -125,7 +125,7 @@ enum class Op : uint8_t {
   kReduceMax,
   kReduceAnd,  // kBool
   kReduceOr,
-  // Index (kInt64) of the first greatest or least element along the flattened reduced dimensions;
+  // Index (kInt64) of the first greatest or least element along the flattened reduction dimensions;
   // NaN counts as greatest and as least.
   kReduceArgMax,
   kReduceArgMin,

@@ -19,14 +19,14 @@ constexpr size_t kMostReductions = 6;
 constexpr int64_t kFewResults = 16;
 constexpr int64_t kLongDomain = 65536;
 
-bool is_few_of_many(const Extents& kept, const Extents& domain) {
-  return c10::multiply_integers(kept) < kFewResults &&
+bool is_few_of_many(const Extents& parallel, const Extents& domain) {
+  return c10::multiply_integers(parallel) < kFewResults &&
          c10::multiply_integers(domain) >= kLongDomain;
 }
 
 struct OpenGroup {
   std::vector<NodeId> nodes;
-  Extents domain, kept;
+  Extents domain, parallel;
   std::vector<bool> reduced;
   bool reduces = false;
   size_t reductions = 0;
@@ -72,13 +72,13 @@ class Fuser {
   bool fits(const OpenGroup& group, const Space& space) const {
     const bool whole = space.sizes == group.domain;
     if (space.reduces) return whole && (!group.reduces || group.reduced == space.reduced);
-    return whole || (group.reduces && space.sizes == group.kept);
+    return whole || (group.reduces && space.sizes == group.parallel);
   }
 
   bool too_serial(const OpenGroup& group, const Space& space,
                   const std::vector<ValueId>& read) const {
     if (!group.reduces || space.sizes != group.domain) return false;
-    if (!is_few_of_many(group.kept, group.domain)) return false;
+    if (!is_few_of_many(group.parallel, group.domain)) return false;
     for (const ValueId source : read) {
       const NodeId producer = value(source).producer;
       if (producer != kNoId && group.after.count(producer)) return true;
@@ -155,7 +155,7 @@ class Fuser {
   static bool mergeable(const OpenGroup& a, const OpenGroup& b) {
     if (a.domain == b.domain) return !a.reduces || !b.reduces || a.reduced == b.reduced;
     const auto rows_of = [](const OpenGroup& rows, const OpenGroup& whole) {
-      return !rows.reduces && whole.reduces && rows.domain == whole.kept;
+      return !rows.reduces && whole.reduces && rows.domain == whole.parallel;
     };
     return rows_of(a, b) || rows_of(b, a);
   }
@@ -172,7 +172,7 @@ class Fuser {
       OpenGroup& into = groups_[size_t(target)];
       if (from.domain.size() > into.domain.size() || (from.reduces && !into.reduces)) {
         into.domain = from.domain;
-        into.kept = from.kept;
+        into.parallel = from.parallel;
         into.reduced = from.reduced;
       }
       into.reduces |= from.reduces;
@@ -201,7 +201,7 @@ class Fuser {
       group.reduces = true;
       group.reduced = space.reduced;
       for (size_t d = 0; d < group.domain.size(); ++d)
-        if (!group.reduced[d]) group.kept.push_back(group.domain[d]);
+        if (!group.reduced[d]) group.parallel.push_back(group.domain[d]);
     }
     group.reductions += node(id).kind == CoreKind::kReduction;
     bool after = node(id).kind == CoreKind::kReduction;
@@ -269,7 +269,7 @@ class Fuser {
                                                 earlier.inputs.size() + group.inputs.size(),
                                                 earlier.reductions + group.reductions))
       return false;
-    const bool few = earlier.reduces && is_few_of_many(earlier.kept, earlier.domain);
+    const bool few = earlier.reduces && is_few_of_many(earlier.parallel, earlier.domain);
     return std::all_of(group.inputs.begin(), group.inputs.end(), [&](ValueId input) {
       const NodeId producer = value(input).producer;
       return is_there_for(closed, input) &&

@@ -13,7 +13,7 @@ namespace torch_lazy {
 // read them: a group runs where its last member stood, so a group that has been read is closed. It
 // then becomes part of a closed group that it reads if all else that it reads is there by then.
 // Nodes that read the same large input join as siblings. The judges are:
-//  - space: the node's sizes are the group's domain or its kept part (fusion_group.h), and
+//  - space: the node's sizes are the group's domain or its parallel part (fusion_group.h), and
 //    reductions of a group reduce the same dimensions;
 //  - parallelism: what varies along the domain does not follow a reduction to a few points;
 //  - size: groups are bounded, so that compile times are, and that accumulators stay in registers.

@@ -14,8 +14,8 @@ constexpr size_t kMostGroupNodes = 96;
 constexpr size_t kMostGroupInputs = 40;  // values that a group reads from memory
 
 // Every value that a node of the group makes has, size-1 dimensions apart, either the sizes of the
-// domain (it varies along all of it) or those of the domain's kept dimensions (it is, or goes with,
-// the result of a reduction).
+// domain (it varies along all of it) or those of the domain's parallel dimensions (it is, or goes
+// with, the result of a reduction).
 struct FusionGroup {
   std::vector<NodeId> nodes;  // in the graph's order; views and numbers are no members
   // Nodes computed here at whatever index they are read, in the graph's order. They are members of
@@ -50,7 +50,7 @@ std::vector<FusionGroup> split_before(const CoreGraph& graph, const FusionGroup&
                                       NodeId node);
 
 // "{add_3, mul_4 | store mul_4 | also make exp_2} [128, 64~]", one line an item: members, what is
-// stored, inlined nodes; a tilde marks a reduced dimension.
+// stored, inlined nodes; a tilde marks a reduction dimension.
 std::string to_string(const CoreGraph& graph, const std::vector<FusedItem>& items);
 
 }  // namespace torch_lazy

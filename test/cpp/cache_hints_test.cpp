@@ -13,7 +13,8 @@ constexpr int64_t kLeastBytes = 4000;
 
 // y[i, j] = -x[i, j] of rows * 10 floats.
 LoweredKernel negated(int64_t rows) {
-  LoopBuilder builder(Axis::kKept, {Size::of_slot(0), Size::of_slot(1)}, {}, Size::constant(16));
+  LoopBuilder builder(Axis::kParallel, {Size::of_slot(0), Size::of_slot(1)}, {},
+                      Size::constant(16));
   builder.kernel.size_slots = 2;
   const uint32_t x = builder.input(Type::kFloat);
   const uint32_t y = builder.output(Type::kFloat);
@@ -60,8 +61,8 @@ TEST(FetchingAhead, IsOfKernelsThatMoveManyBytes) {
 
 TEST(FetchingAhead, LeavesReductionsToTheirPasses) {
   LoweredKernel reduction = negated(1000);
-  reduction.kernel.reduced = {reduction.kernel.kept.back()};
-  reduction.kernel.kept.pop_back();
+  reduction.kernel.reduction = {reduction.kernel.parallel.back()};
+  reduction.kernel.parallel.pop_back();
   fetch_large_rows_ahead(reduction, kLeastBytes);
   EXPECT_FALSE(reduction.kernel.fetches_ahead);
 }

@@ -106,13 +106,13 @@ class CudaKernels : public testing::Test {
 };
 
 LoopBuilder rows() {
-  LoopBuilder builder(Axis::kReduced, {slot(0)}, {slot(1)});
+  LoopBuilder builder(Axis::kReduction, {slot(0)}, {slot(1)});
   builder.kernel.size_slots = 4;
   return builder;
 }
 
 LoopBuilder pointwise() {
-  LoopBuilder builder(Axis::kKept, {slot(0), slot(1)}, {}, slot(2));
+  LoopBuilder builder(Axis::kParallel, {slot(0), slot(1)}, {}, slot(2));
   builder.kernel.size_slots = 4;
   return builder;
 }
@@ -180,7 +180,7 @@ TEST_F(CudaKernels, GatherUnderAPredicateAndScatter) {
 }
 
 TEST_F(CudaKernels, EveryReductionOfRowsAndColumns) {
-  for (Axis axis : {Axis::kReduced, Axis::kKept}) {
+  for (Axis axis : {Axis::kReduction, Axis::kParallel}) {
     LoopBuilder builder(axis, {slot(0)}, {slot(1), slot(2)}, slot(3));
     builder.kernel.size_slots = 4;
     const uint32_t x = builder.input(Type::kFloat);

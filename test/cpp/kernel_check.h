@@ -90,12 +90,12 @@ inline int64_t product_of(const std::vector<Size>& extents, const KernelArgument
 }
 
 inline int64_t unit_count(const Kernel& kernel, const KernelArguments& arguments) {
-  if (kernel.axis == Axis::kReduced || kernel.kept.empty()) {
-    return product_of(kernel.kept, arguments);
+  if (kernel.axis == Axis::kReduction || kernel.parallel.empty()) {
+    return product_of(kernel.parallel, arguments);
   }
-  std::vector<Size> others(kernel.kept.begin(), kernel.kept.end() - 1);
+  std::vector<Size> others(kernel.parallel.begin(), kernel.parallel.end() - 1);
   const int64_t block = value_of(kernel.block, arguments);
-  const int64_t last = value_of(kernel.kept.back(), arguments);
+  const int64_t last = value_of(kernel.parallel.back(), arguments);
   return product_of(others, arguments) * ((last + block - 1) / block);
 }
 
@@ -120,7 +120,7 @@ inline std::vector<Elements> compiled_and_run(const Kernel& kernel, KernelArgume
     pointers.push_back(line + (arguments.aligned ? 0 : bytes_of(elements.type)));
     std::memcpy(pointers.back(), elements.bytes.data(), elements.bytes.size());
   }
-  const int64_t reduced = product_of(kernel.reduced, arguments);
+  const int64_t reduced = product_of(kernel.reduction, arguments);
   std::vector<char> scratch(scratch_bytes(printed.scratch_values, reduced));
   pointers.push_back(scratch.data());
   const int64_t units = unit_count(kernel, arguments);

@@ -29,13 +29,13 @@ inline Size one() {
 struct LoopBuilder {
   Kernel kernel;
 
-  LoopBuilder(Axis axis, std::vector<Size> kept, std::vector<Size> reduced,
+  LoopBuilder(Axis axis, std::vector<Size> parallel, std::vector<Size> reduction,
               Size block = Size::constant(256)) {
     kernel.name = "kernel";
     kernel.axis = axis;
-    kernel.kept = std::move(kept);
-    kernel.reduced = std::move(reduced);
-    if (axis == Axis::kKept) kernel.block = block;
+    kernel.parallel = std::move(parallel);
+    kernel.reduction = std::move(reduction);
+    if (axis == Axis::kParallel) kernel.block = block;
   }
 
   uint32_t input(Type type) {

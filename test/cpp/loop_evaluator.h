@@ -28,8 +28,8 @@ class LoopEvaluator {
 
   // Loads see what memory held before: results are written when all are known.
   void run() {
-    index_.assign(kernel_.kept.size() + kernel_.reduced.size(), 0);
-    for_each(0, kernel_.kept.size(), [&] { evaluate_kept_point(); });
+    index_.assign(kernel_.parallel.size() + kernel_.reduction.size(), 0);
+    for_each(0, kernel_.parallel.size(), [&] { evaluate_parallel_point(); });
     for (const Write& write : writes_) {
       write_number(kernel_.buffers[write.buffer].type, pointers_[write.buffer], write.element,
                    write.value);
@@ -47,12 +47,12 @@ class LoopEvaluator {
 
   // [first, last) of a dimension, given the indices of those before it.
   std::pair<int64_t, int64_t> range(size_t dimension) const {
-    const size_t kept = kernel_.kept.size();
-    if (dimension < kept) return {0, of(kernel_.kept[dimension])};
-    const int64_t extent = of(kernel_.reduced[dimension - kept]);
-    if (kernel_.reduced_total.is(0)) return {0, extent};
-    const int64_t chunk = index_[kept - (kernel_.axis == Axis::kReduced ? 1 : 2)];
-    return {chunk * extent, std::min((chunk + 1) * extent, of(kernel_.reduced_total))};
+    const size_t parallel = kernel_.parallel.size();
+    if (dimension < parallel) return {0, of(kernel_.parallel[dimension])};
+    const int64_t extent = of(kernel_.reduction[dimension - parallel]);
+    if (kernel_.reduction_total.is(0)) return {0, extent};
+    const int64_t chunk = index_[parallel - (kernel_.axis == Axis::kReduction ? 1 : 2)];
+    return {chunk * extent, std::min((chunk + 1) * extent, of(kernel_.reduction_total))};
   }
 
   template <class Visit>
@@ -65,19 +65,19 @@ class LoopEvaluator {
     index_[first] = 0;
   }
 
-  void evaluate_kept_point() {
-    const size_t kept = kernel_.kept.size();
-    const size_t all = kept + kernel_.reduced.size();
-    reduced_values_.assign(kernel_.exprs.size(), std::nullopt);
+  void evaluate_parallel_point() {
+    const size_t parallel = kernel_.parallel.size();
+    const size_t all = parallel + kernel_.reduction.size();
+    reduction_values_.assign(kernel_.exprs.size(), std::nullopt);
     for (const Store& store : kernel_.stores) {
       const auto write = [&] {
         if (store.predicate != kNoPredicate && !value(store.predicate).integer) return;
         writes_.push_back({store.buffer, element(store.access), value(store.expr)});
       };
-      if (store.access.strides.size() == kept) {
+      if (store.access.strides.size() == parallel) {
         write();
       } else {
-        for_each(kept, all, write);
+        for_each(parallel, all, write);
       }
     }
   }
@@ -94,8 +94,8 @@ class LoopEvaluator {
   Number value(ExprId id) {
     const Expr& expr = kernel_.exprs[id];
     if (is_reduction(expr.op)) {
-      if (!reduced_values_[id]) reduced_values_[id] = reduce(expr);
-      return *reduced_values_[id];
+      if (!reduction_values_[id]) reduction_values_[id] = reduce(expr);
+      return *reduction_values_[id];
     }
     return round_to(expr.type, evaluate(expr));
   }
@@ -105,8 +105,8 @@ class LoopEvaluator {
     const Type type = kernel_.exprs[expr.arguments[0]].type;
     std::optional<Number> best;
     int64_t best_index = 0;
-    int64_t flat = kernel_.reduced_total.is(0) ? 0 : range(kernel_.kept.size()).first;
-    for_each(kernel_.kept.size(), index_.size(), [&] {
+    int64_t flat = kernel_.reduction_total.is(0) ? 0 : range(kernel_.parallel.size()).first;
+    for_each(kernel_.parallel.size(), index_.size(), [&] {
       const Number next = value(expr.arguments[0]);
       if (!best) {
         best = next;
@@ -301,8 +301,9 @@ class LoopEvaluator {
   const std::vector<void*> pointers_;
   const std::vector<int64_t> sizes_;
   const std::vector<double> numbers_;
-  std::vector<int64_t> index_;                         // of the point at hand, of all dimensions
-  std::vector<std::optional<Number>> reduced_values_;  // at the kept point at hand, by expression
+  std::vector<int64_t> index_;  // of the point at hand, of all dimensions
+  std::vector<std::optional<Number>>
+      reduction_values_;  // at the parallel point at hand, by expression
   std::vector<Write> writes_;
 };
 

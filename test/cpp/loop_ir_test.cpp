@@ -16,7 +16,7 @@ namespace {
 LoopBuilder centered_rows() {
   const Size rows = Size::of_slot(0);
   const Size columns = Size::of_slot(1);
-  LoopBuilder builder(Axis::kReduced, {rows}, {columns});
+  LoopBuilder builder(Axis::kReduction, {rows}, {columns});
   builder.kernel.name = "mean_sub";
   builder.kernel.size_slots = 2;
   const uint32_t x = builder.input(Type::kFloat);
@@ -44,25 +44,25 @@ TEST(LoopIrText, HasALineForEveryLoopExpressionAndStore) {
   LoopBuilder builder = centered_rows();
   builder.kernel.comments = {"model.py:3  y = x - x.mean(1, keepdim=True)"};
   EXPECT_EQ(to_string(builder.kernel),
-            R"(kernel mean_sub lanes=reduced
+            R"(kernel mean_sub lanes=reduction
   # model.py:3  y = x - x.mean(1, keepdim=True)
   buffer in0: float
   buffer out1: float written
   buffer out2: float written
-  for k0 < S0
+  for p0 < S0
   reduce r0 < S1
-  %0: float = load in0[k0 * S1 + r0]
+  %0: float = load in0[p0 * S1 + r0]
   %1: float = reduce_sum %0
   %2: float = number D0
   %3: float = mul %1, %2
   %4: float = sub %0, %3
-  store out1[k0 * S1 + r0] = %4
-  store out2[k0] = %3
+  store out1[p0 * S1 + r0] = %4
+  store out2[p0] = %3
 )");
 }
 
 TEST(LoopIrText, ShowsPredicatesIndicesAndBlocks) {
-  LoopBuilder builder(Axis::kKept, sizes({10}), {}, Size::constant(64));
+  LoopBuilder builder(Axis::kParallel, sizes({10}), {}, Size::constant(64));
   const uint32_t table = builder.input(Type::kBFloat16);
   const uint32_t index = builder.input(Type::kInt64);
   const uint32_t out = builder.output(Type::kBFloat16);
@@ -72,16 +72,16 @@ TEST(LoopIrText, ShowsPredicatesIndicesAndBlocks) {
   builder.store(out, sizes({2}), builder.load(table, sizes({0}), valid, {{row, Size::constant(8)}}),
                 valid);
   EXPECT_EQ(to_string(builder.kernel),
-            R"(kernel kernel lanes=kept block=64
+            R"(kernel kernel lanes=parallel block=64
   buffer in0: bfloat16
   buffer in1: int64
   buffer out2: bfloat16 written shared
-  for k0 < 10
-  %0: int64 = load in1[k0]
+  for p0 < 10
+  %0: int64 = load in1[p0]
   %1: int64 = integer 0
   %2: bool = greater_equal %0, %1
   %3: bfloat16 = load in0[%0 * 8] if %2
-  store out2[k0 * 2] = %3 if %2
+  store out2[p0 * 2] = %3 if %2
 )");
 }
 
@@ -113,7 +113,7 @@ TEST(LoopIrVerify, RefusesArithmeticOnTypesThatAreOnlyStored) {
 TEST(LoopIrVerify, RefusesToStoreWhatVariesWithoutAStrideForIt) {
   LoopBuilder builder = centered_rows();
   builder.kernel.stores[1].expr = 0;
-  EXPECT_NE(refusal(builder).find("varies along a reduced dimension but has no strides"),
+  EXPECT_NE(refusal(builder).find("varies along a reduction dimension but has no strides"),
             std::string::npos);
 }
 
@@ -130,17 +130,17 @@ TEST(LoopIrVerify, RefusesStoresToBuffersThatAreNotWritten) {
 }
 
 TEST(LoopIrVerify, RefusesReductionsWithoutReducedDimensions) {
-  LoopBuilder builder(Axis::kKept, sizes({10}), {});
+  LoopBuilder builder(Axis::kParallel, sizes({10}), {});
   const uint32_t x = builder.input(Type::kFloat);
   const uint32_t y = builder.output(Type::kFloat);
   builder.store(y, sizes({1}), builder.op(Op::kReduceSum, {builder.load(x, sizes({1}))}));
-  EXPECT_NE(refusal(builder).find("in a kernel without reduced dimensions"), std::string::npos);
+  EXPECT_NE(refusal(builder).find("in a kernel without reduction dimensions"), std::string::npos);
 }
 
 TEST(LoopIrVerify, RefusesLanesWithoutABlock) {
-  LoopBuilder builder(Axis::kKept, sizes({10}), {}, Size::constant(0));
+  LoopBuilder builder(Axis::kParallel, sizes({10}), {}, Size::constant(0));
   builder.store(builder.output(Type::kInt64), sizes({1}), builder.index(0));
-  EXPECT_NE(refusal(builder).find("has lanes along a kept dimension but no block"),
+  EXPECT_NE(refusal(builder).find("has lanes along a parallel dimension but no block"),
             std::string::npos);
 }
 

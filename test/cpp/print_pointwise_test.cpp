@@ -13,7 +13,7 @@ namespace {
 
 // y = sqrt(|x * number + bias|), bias broadcast over rows.
 LoopBuilder scaled_rows(Type type) {
-  LoopBuilder builder(Axis::kKept, {slot(0), slot(1)}, {}, Size::constant(32));
+  LoopBuilder builder(Axis::kParallel, {slot(0), slot(1)}, {}, Size::constant(32));
   builder.kernel.size_slots = 2;
   const uint32_t x = builder.input(type);
   const uint32_t bias = builder.input(type);
@@ -86,7 +86,7 @@ TEST_P(PointwiseOfType, FetchesRowsAheadEvenBeyondTheirEnd) {
 }
 
 TEST(PrintedPointwise, ReadsAndWritesAnyStride) {
-  LoopBuilder builder(Axis::kKept, {slot(0), slot(1)}, {}, Size::constant(64));
+  LoopBuilder builder(Axis::kParallel, {slot(0), slot(1)}, {}, Size::constant(64));
   builder.kernel.size_slots = 4;
   const uint32_t x = builder.input(Type::kInt16);
   const uint32_t y = builder.output(Type::kInt16);
@@ -100,7 +100,7 @@ TEST(PrintedPointwise, ReadsAndWritesAnyStride) {
 }
 
 TEST(PrintedPointwise, ComputesInScalarsWithoutDimensions) {
-  LoopBuilder builder(Axis::kKept, {}, {});
+  LoopBuilder builder(Axis::kParallel, {}, {});
   const uint32_t x = builder.input(Type::kFloat);
   const uint32_t y = builder.output(Type::kFloat);
   builder.store(y, {}, builder.op(Op::kExp, {builder.load(x, {})}));
@@ -109,7 +109,7 @@ TEST(PrintedPointwise, ComputesInScalarsWithoutDimensions) {
 }
 
 TEST(PrintedPointwise, UpdatesInPlace) {
-  LoopBuilder builder(Axis::kKept, {slot(0)}, {}, Size::constant(64));
+  LoopBuilder builder(Axis::kParallel, {slot(0)}, {}, Size::constant(64));
   builder.kernel.size_slots = 1;
   const uint32_t x = builder.output(Type::kFloat);
   const ExprId value = builder.load(x, {one()});
@@ -118,7 +118,7 @@ TEST(PrintedPointwise, UpdatesInPlace) {
 }
 
 TEST(PrintedPointwise, SelectsByIndicesAndTypes) {
-  LoopBuilder builder(Axis::kKept, {slot(0), slot(1)}, {}, Size::constant(64));
+  LoopBuilder builder(Axis::kParallel, {slot(0), slot(1)}, {}, Size::constant(64));
   builder.kernel.size_slots = 2;
   const uint32_t x = builder.input(Type::kInt64);
   const uint32_t y = builder.output(Type::kInt64);
@@ -137,7 +137,7 @@ TEST(PrintedPointwise, SelectsByIndicesAndTypes) {
 
 TEST(PrintedPointwise, DrawsTheElementsOfARandomStream) {
   // From below to above 2^32, in vectors and, of a row by its number alone, in scalars.
-  LoopBuilder builder(Axis::kKept, {slot(0), slot(1)}, {}, Size::constant(64));
+  LoopBuilder builder(Axis::kParallel, {slot(0), slot(1)}, {}, Size::constant(64));
   builder.kernel.size_slots = 2;
   const uint32_t keys = builder.input(Type::kInt64);
   const uint32_t of_elements = builder.output(Type::kFloat);
@@ -155,7 +155,7 @@ TEST(PrintedPointwise, DrawsTheElementsOfARandomStream) {
 
 TEST(PrintedPointwise, TouchesMemoryOnlyWhereThePredicateHolds) {
   // A padded row: y[i] = x[i - 2] inside of x, else 0; stored at even places.
-  LoopBuilder builder(Axis::kKept, {slot(0)}, {}, Size::constant(64));
+  LoopBuilder builder(Axis::kParallel, {slot(0)}, {}, Size::constant(64));
   builder.kernel.size_slots = 2;
   const uint32_t x = builder.input(Type::kFloat);
   const uint32_t y = builder.output(Type::kFloat);
@@ -175,7 +175,7 @@ TEST(PrintedPointwise, TouchesMemoryOnlyWhereThePredicateHolds) {
 
 TEST(PrintedPointwise, GathersRowsAndElements) {
   // y[i, j] = table[index[i], j] + table[0, column[j]]
-  LoopBuilder builder(Axis::kKept, {slot(0), slot(1)}, {}, Size::constant(64));
+  LoopBuilder builder(Axis::kParallel, {slot(0), slot(1)}, {}, Size::constant(64));
   builder.kernel.size_slots = 2;
   const uint32_t table = builder.input(Type::kFloat);
   const uint32_t index = builder.input(Type::kInt64);
@@ -196,7 +196,7 @@ TEST(PrintedPointwise, GathersRowsAndElements) {
 }
 
 TEST(PrintedPointwise, ScattersByIndices) {
-  LoopBuilder builder(Axis::kKept, {slot(0)}, {}, Size::constant(64));
+  LoopBuilder builder(Axis::kParallel, {slot(0)}, {}, Size::constant(64));
   builder.kernel.size_slots = 1;
   const uint32_t x = builder.input(Type::kDouble);
   const uint32_t index = builder.input(Type::kInt64);

@@ -15,7 +15,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// One reduction of a type, along rows (lanes along the reduced dimension) or columns.
+// One reduction of a type, along rows (lanes along the reduction dimension) or columns.
 struct ReductionCase {
   Op op;
   Type type;
@@ -29,19 +29,19 @@ TEST_P(Reduction, OfAMatrix) {
   LoopBuilder builder(axis, {slot(0)}, {slot(1)}, Size::constant(64));
   builder.kernel.size_slots = 2;
   const uint32_t x = builder.input(type);
-  const bool along_rows = axis == Axis::kReduced;
+  const bool along_rows = axis == Axis::kReduction;
   const ExprId value =
       along_rows ? builder.load(x, {slot(1), one()}) : builder.load(x, {one(), slot(0)});
   const ExprId result = builder.op(op, {value});
   const uint32_t y = builder.output(builder.type_of(result));
   builder.store(y, {one()}, result);
   const bool is_arg = op == Op::kReduceArgMax || op == Op::kReduceArgMin;
-  for (int64_t kept : {1, 5, 70}) {
+  for (int64_t parallel : {1, 5, 70}) {
     for (int64_t reduced : {0, 1, 3, 17, 64, 150}) {
       if (is_arg && reduced == 0) continue;
-      expect_as_evaluated(builder.kernel, {{random_elements(type, kept * reduced),
-                                            Elements(builder.type_of(result), kept)},
-                                           {kept, reduced},
+      expect_as_evaluated(builder.kernel, {{random_elements(type, parallel * reduced),
+                                            Elements(builder.type_of(result), parallel)},
+                                           {parallel, reduced},
                                            {}});
     }
   }
@@ -49,7 +49,7 @@ TEST_P(Reduction, OfAMatrix) {
 
 std::vector<ReductionCase> reduction_cases() {
   std::vector<ReductionCase> cases;
-  for (Axis axis : {Axis::kKept, Axis::kReduced}) {
+  for (Axis axis : {Axis::kParallel, Axis::kReduction}) {
     for (Type type :
          {Type::kFloat, Type::kDouble, Type::kInt64, Type::kInt32, Type::kInt8, Type::kUInt8}) {
       for (Op op : {Op::kReduceSum, Op::kReduceProd, Op::kReduceMin, Op::kReduceMax,
@@ -67,11 +67,11 @@ INSTANTIATE_TEST_SUITE_P(All, Reduction, testing::ValuesIn(reduction_cases()),
                          [](const auto& info) {
                            return std::string(name_of(info.param.op)) + "_" +
                                   name_of(info.param.type) +
-                                  (info.param.axis == Axis::kKept ? "_columns" : "_rows");
+                                  (info.param.axis == Axis::kParallel ? "_columns" : "_rows");
                          });
 
 TEST(PrintedReduction, PassesNanAndInfinityOn) {
-  LoopBuilder builder(Axis::kReduced, {slot(0)}, {slot(1)});
+  LoopBuilder builder(Axis::kReduction, {slot(0)}, {slot(1)});
   builder.kernel.size_slots = 2;
   const uint32_t x = builder.input(Type::kFloat);
   const uint32_t greatest = builder.output(Type::kFloat);
@@ -93,9 +93,9 @@ TEST(PrintedReduction, PassesNanAndInfinityOn) {
 }
 
 TEST(PrintedReduction, OverChunksCountsFromTheStart) {
-  LoopBuilder builder(Axis::kReduced, {slot(0)}, {slot(1)});
+  LoopBuilder builder(Axis::kReduction, {slot(0)}, {slot(1)});
   builder.kernel.size_slots = 3;
-  builder.kernel.reduced_total = slot(2);
+  builder.kernel.reduction_total = slot(2);
   const uint32_t x = builder.input(Type::kFloat);
   const uint32_t sum = builder.output(Type::kFloat);
   const uint32_t where = builder.output(Type::kInt64);
@@ -109,9 +109,9 @@ TEST(PrintedReduction, OverChunksCountsFromTheStart) {
 }
 
 TEST(PrintedReduction, OverChunksOfColumns) {
-  LoopBuilder builder(Axis::kKept, {slot(0), slot(1)}, {slot(2)}, Size::constant(64));
+  LoopBuilder builder(Axis::kParallel, {slot(0), slot(1)}, {slot(2)}, Size::constant(64));
   builder.kernel.size_slots = 4;
-  builder.kernel.reduced_total = slot(3);
+  builder.kernel.reduction_total = slot(3);
   const uint32_t x = builder.input(Type::kFloat);
   const uint32_t sum = builder.output(Type::kFloat);
   const ExprId value = builder.load(x, {Size::constant(0), one(), slot(1)});
@@ -123,7 +123,7 @@ TEST(PrintedReduction, OverChunksOfColumns) {
 }
 
 TEST(PrintedReduction, OfWhatDoesNotVaryCountsEveryElement) {
-  for (Axis axis : {Axis::kReduced, Axis::kKept}) {
+  for (Axis axis : {Axis::kReduction, Axis::kParallel}) {
     LoopBuilder builder(axis, {slot(0)}, {slot(1), slot(2)}, Size::constant(64));
     builder.kernel.size_slots = 3;
     const uint32_t of_row = builder.input(Type::kFloat);
@@ -143,7 +143,7 @@ TEST(PrintedReduction, OfWhatDoesNotVaryCountsEveryElement) {
 
 TEST(PrintedReduction, OfAMillionFloatsLosesLittle) {
   const int64_t count = 1 << 20;
-  for (Axis axis : {Axis::kReduced, Axis::kKept}) {
+  for (Axis axis : {Axis::kReduction, Axis::kParallel}) {
     LoopBuilder builder(axis, {one()}, {slot(0)}, Size::constant(64));
     builder.kernel.size_slots = 1;
     const uint32_t x = builder.input(Type::kFloat);

@@ -1,4 +1,4 @@
-// Printed kernels of several sweeps over the reduced dimensions compute what the loop IR says, on
+// Printed kernels of several sweeps over the reduction dimensions compute what the loop IR says, on
 // every CPU target of this machine.
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace torch_lazy::codegen {
 namespace {
 
-// Softmax along the reduced dimension: three sweeps, and an expression worth spilling.
+// Softmax along the reduction dimension: three sweeps, and an expression worth spilling.
 ExprId add_softmax(LoopBuilder& builder, ExprId value) {
   const ExprId greatest = builder.op(Op::kReduceMax, {value});
   const ExprId exp = builder.op(Op::kExp, {builder.op(Op::kSub, {value, greatest})});
@@ -20,7 +20,7 @@ ExprId add_softmax(LoopBuilder& builder, ExprId value) {
 }
 
 TEST(PrintedSweeps, SoftmaxOfRows) {
-  LoopBuilder builder(Axis::kReduced, {slot(0)}, {slot(1)});
+  LoopBuilder builder(Axis::kReduction, {slot(0)}, {slot(1)});
   builder.kernel.size_slots = 2;
   const uint32_t x = builder.input(Type::kFloat);
   const uint32_t y = builder.output(Type::kFloat);
@@ -34,7 +34,7 @@ TEST(PrintedSweeps, SoftmaxOfRows) {
 }
 
 TEST(PrintedSweeps, SoftmaxOfColumns) {
-  LoopBuilder builder(Axis::kKept, {slot(0), slot(1)}, {slot(2)}, Size::constant(64));
+  LoopBuilder builder(Axis::kParallel, {slot(0), slot(1)}, {slot(2)}, Size::constant(64));
   builder.kernel.size_slots = 4;
   const uint32_t x = builder.input(Type::kFloat);
   const uint32_t y = builder.output(Type::kFloat);
@@ -49,7 +49,7 @@ TEST(PrintedSweeps, SoftmaxOfColumns) {
 }
 
 TEST(PrintedSweeps, SoftmaxInPlaceReadsBeforeItWrites) {
-  LoopBuilder builder(Axis::kReduced, {slot(0)}, {slot(1)});
+  LoopBuilder builder(Axis::kReduction, {slot(0)}, {slot(1)});
   builder.kernel.size_slots = 2;
   const uint32_t x = builder.output(Type::kFloat);
   builder.store(x, {slot(1), one()}, add_softmax(builder, builder.load(x, {slot(1), one()})));
@@ -58,8 +58,8 @@ TEST(PrintedSweeps, SoftmaxInPlaceReadsBeforeItWrites) {
 
 TEST(PrintedSweeps, NormalizesOverTwoDimensionsAndStoresRowValues) {
   // As batch norm of NCHW: statistics of each channel over N and HW, weight per channel.
-  for (Axis axis : {Axis::kReduced, Axis::kKept}) {
-    const bool lanes_inside = axis == Axis::kReduced;
+  for (Axis axis : {Axis::kReduction, Axis::kParallel}) {
+    const bool lanes_inside = axis == Axis::kReduction;
     LoopBuilder builder(axis, {slot(0)}, {slot(1), slot(2)}, Size::constant(64));
     builder.kernel.size_slots = 5;
     // The channels are the slow dimension, or the fast one where the lanes run along them.
@@ -94,7 +94,7 @@ TEST(PrintedSweeps, NormalizesOverTwoDimensionsAndStoresRowValues) {
 
 TEST(PrintedSweeps, CrossEntropyGathersByTheTarget) {
   // -log_softmax(x)[target], 0 where the target is to be ignored.
-  LoopBuilder builder(Axis::kReduced, {slot(0)}, {slot(1)});
+  LoopBuilder builder(Axis::kReduction, {slot(0)}, {slot(1)});
   builder.kernel.size_slots = 2;
   const uint32_t x = builder.input(Type::kFloat);
   const uint32_t target = builder.input(Type::kInt64);
@@ -117,15 +117,15 @@ TEST(PrintedSweeps, CrossEntropyGathersByTheTarget) {
                        {}});
 }
 
-// A kernel of random expressions over [kept 0, kept 1] x [reduced]: loads with and without strides
-// along each dimension, arithmetic, reductions of some and their use, in any order.
+// A kernel of random expressions over [parallel 0, parallel 1] x [reduced]: loads with and without
+// strides along each dimension, arithmetic, reductions of some and their use, in any order.
 LoopBuilder random_kernel(uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto one_of = [&](uint64_t count) { return random() % count; };
-  LoopBuilder builder(one_of(2) == 0 ? Axis::kKept : Axis::kReduced, {slot(0), slot(1)}, {slot(2)},
-                      Size::constant(48));
+  LoopBuilder builder(one_of(2) == 0 ? Axis::kParallel : Axis::kReduction, {slot(0), slot(1)},
+                      {slot(2)}, Size::constant(48));
   builder.kernel.size_slots = 5;
-  // Of [k0][r0][k1]: slot 3 is kept 1 * reduced, slot 1 the stride of the reduced dimension.
+  // Of [p0][r0][p1]: slot 3 is parallel 1 * reduced, slot 1 the stride of the reduction dimension.
   const std::vector<Size> whole{slot(3), one(), slot(1)};
   const Size none = Size::constant(0);
   std::vector<ExprId> values;

@@ -34,9 +34,9 @@ codegen::Target target() {
   return {codegen::Target::Kind::kCpu, bits >= 512 ? 16 : bits >= 256 ? 8 : 4};
 }
 
-int64_t reduced_elements(const codegen::LoweredKernel& lowered) {
+int64_t reduction_elements(const codegen::LoweredKernel& lowered) {
   int64_t elements = 1;
-  for (const codegen::Size& extent : lowered.kernel.reduced) elements *= lowered.number(extent);
+  for (const codegen::Size& extent : lowered.kernel.reduction) elements *= lowered.number(extent);
   return elements;
 }
 
@@ -62,7 +62,8 @@ PlanKernel compile(const codegen::LoweredKernel& lowered, const codegen::Target&
     debug_print("kernel\n" + codegen::print_kernel(lowered.kernel, target).source);
   PlanKernel kernel;
   kernel.code = compile_kernel(printed.source, printed.entry, KernelTarget::kHost, disk);
-  kernel.scratch_bytes = codegen::scratch_bytes(printed.scratch_values, reduced_elements(lowered));
+  kernel.scratch_bytes =
+      codegen::scratch_bytes(printed.scratch_values, reduction_elements(lowered));
   return kernel;
 }
 
