@@ -13,7 +13,7 @@ namespace {
 // Elements of one chunk of a long reduction: long enough that its start-up is nothing, short enough
 // that a float sum loses nothing.
 constexpr int64_t kChunk = 16384;
-// Reductions shorter than this are one unit.
+// Reductions shorter than this are one work item.
 constexpr int64_t kLongReduction = 4 * kChunk;
 
 bool can_be_combined(Op op) {

@@ -13,12 +13,13 @@
 //             int64_t begin, int64_t end)
 //
 // `pointers` are the buffers in order, then the scratch of the calling thread where the printed
-// kernel wants some (printer.h). [begin, end) counts *units*, all of which are independent:
-//  - Axis::kReduction: a unit is one point of the parallel dimensions, flattened (the last
+// kernel wants some (printer.h). [begin, end) counts *work items*, all of which are independent:
+//  - Axis::kReduction: a work item is one point of the parallel dimensions, flattened (the last
 //    fastest); the vector lanes run along the last reduction dimension.
 //  - Axis::kParallel: the lanes run along the last parallel dimension, which is cut into blocks of
 //  `block`
-//    elements: unit = (flattened other parallel dimensions) * ceil(last / block) + block index.
+//    elements: work item = (flattened other parallel dimensions) * ceil(last / block) + block
+//    index.
 //
 // Phases: an expression that depends on a reduction over the reduction dimensions and itself varies
 // along them can only be evaluated in a later sweep over them. The printer derives the sweeps.
@@ -92,7 +93,8 @@ struct Buffer {
   // No other buffer of the kernel overlaps it, so that loads may be reordered over stores to other
   // buffers. A buffer that is updated in place is one Buffer, loaded and stored. Overlap, by
   // another buffer or by loads of the same one, is only allowed where each element is read before
-  // it is written, in the same unit and lane: a kernel loads before it stores, element by element.
+  // it is written, in the same work item and lane: a kernel loads before it stores, element by
+  // element.
   bool exclusive = true;
 };
 

@@ -101,7 +101,7 @@ class Finisher {
     Kernel& kernel = lowered_.kernel;
     const size_t parallel = parallel_count(draft_);
     kernel.axis = reduction_total_ > 0 ? Axis::kReduction : choose_axis(draft_);
-    choose_units(parallel);
+    choose_work_items(parallel);
     for (size_t axis = 0; axis < draft_.extents.size(); ++axis)
       (axis < parallel ? kernel.parallel : kernel.reduction).push_back(slot(draft_.extents[axis]));
     if (reduction_total_ > 0) kernel.reduction_total = slot(reduction_total_);
@@ -136,7 +136,7 @@ class Finisher {
     return value == 0 || value == 1 ? Size::constant(value) : slot(value);
   }
 
-  void choose_units(size_t parallel) {
+  void choose_work_items(size_t parallel) {
     Kernel& kernel = lowered_.kernel;
     const c10::ArrayRef<int64_t> extents(draft_.extents);
     double per_element = 0;  // in simple operations, of which a vector does 16 at once
@@ -144,13 +144,13 @@ class Finisher {
     per_element = std::max(per_element, 1.0);
     const double inner = double(c10::multiply_integers(extents.slice(parallel)));
     if (kernel.axis == Axis::kReduction) {
-      lowered_.units = c10::multiply_integers(extents.slice(0, parallel));
-      lowered_.unit_cost = per_element * inner;
+      lowered_.work_items = c10::multiply_integers(extents.slice(0, parallel));
+      lowered_.work_item_cost = per_element * inner;
       return;
     }
     if (parallel == 0) {  // a single point
-      lowered_.units = 1;
-      lowered_.unit_cost = per_element;
+      lowered_.work_items = 1;
+      lowered_.work_item_cost = per_element;
       return;
     }
     const int64_t last = extents[parallel - 1];
@@ -162,9 +162,9 @@ class Finisher {
       block = std::min(block, std::max(strip, (share + strip - 1) / strip * strip));
     }
     kernel.block = slot(block);
-    lowered_.units =
+    lowered_.work_items =
         c10::multiply_integers(extents.slice(0, parallel - 1)) * ((last + block - 1) / block);
-    lowered_.unit_cost = per_element * inner * double(block);
+    lowered_.work_item_cost = per_element * inner * double(block);
   }
 
   Draft draft_;

@@ -21,8 +21,8 @@ struct LoweredKernel {
   std::vector<BufferBinding> buffers;  // of kernel.buffers
   std::vector<int64_t> sizes;          // values of the integer slots
   std::vector<double> numbers;         // values of the double slots
-  int64_t units = 0;
-  double unit_cost = 0;  // in elements of simple arithmetic, for the grain of parallel loops
+  int64_t work_items = 0;
+  double work_item_cost = 0;  // in elements of simple arithmetic, for the grain of parallel loops
   int64_t partial_elements = 0;  // of kPartial buffers, each
 
   int64_t number(const Size& size) const {

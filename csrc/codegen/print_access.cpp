@@ -11,7 +11,7 @@ void add_term(std::string& sum, const std::string& term) {
 
 }  // namespace
 
-std::string AccessPrinter::unit_offset(const Access& access) const {
+std::string AccessPrinter::work_item_offset(const Access& access) const {
   std::string sum;
   if (!access.offset.is(0)) sum = name_of_size(access.offset);
   for (size_t i = 0; i < access.strides.size() && i < context_.kernel.parallel.size(); ++i) {
@@ -19,14 +19,14 @@ std::string AccessPrinter::unit_offset(const Access& access) const {
     add_term(sum, product(name_of_index(context_, i), access.strides[i]));
   }
   for (const auto& indirect : access.indirect) {
-    if (!context_.is_unit_scalar(indirect.index)) continue;
+    if (!context_.is_work_item_scalar(indirect.index)) continue;
     add_term(sum, product(name_of_scalar(context_, indirect.index), indirect.stride));
   }
   return sum;
 }
 
 void AccessPrinter::define_pointer(uint32_t buffer, const Access& access, SourceWriter& out) {
-  const std::string offset = unit_offset(access);
+  const std::string offset = work_item_offset(access);
   if (offset.empty()) return;
   const Buffer& at = context_.kernel.buffers[buffer];
   const std::string address = "p_" + at.name + " + " + offset;
@@ -39,7 +39,7 @@ void AccessPrinter::define_pointer(uint32_t buffer, const Access& access, Source
 
 std::string AccessPrinter::address(uint32_t buffer, const Access& access, const Body& body) const {
   std::string sum = "p_" + context_.kernel.buffers[buffer].name;
-  const std::string offset = unit_offset(access);
+  const std::string offset = work_item_offset(access);
   if (!offset.empty()) {
     sum += " + " + offset;
     const auto pointer = pointers_.find(sum);
@@ -50,7 +50,8 @@ std::string AccessPrinter::address(uint32_t buffer, const Access& access, const 
     add_term(sum, product(name_of_index(context_, i), access.strides[i]));
   }
   for (const auto& indirect : access.indirect) {
-    if (context_.is_vector(indirect.index) || context_.is_unit_scalar(indirect.index)) continue;
+    if (context_.is_vector(indirect.index) || context_.is_work_item_scalar(indirect.index))
+      continue;
     add_term(sum, product(name_of_scalar(context_, indirect.index), indirect.stride));
   }
   add_term(sum, product(lane_index(context_, body), lane_stride(access)));
@@ -179,7 +180,7 @@ bool AccessPrinter::is_row_of_memory(const Store& store) const {
 std::string AccessPrinter::row_pointer(ExprId load) const {
   const Expr& expr = context_.kernel.exprs[load];
   std::string pointer = "p_" + context_.kernel.buffers[expr.buffer].name;
-  const std::string offset = unit_offset(expr.access);
+  const std::string offset = work_item_offset(expr.access);
   if (offset.empty()) return pointer;
   pointer += " + " + offset;
   const auto found = pointers_.find(pointer);

@@ -10,13 +10,13 @@
 
 namespace torch_lazy::codegen {
 
-// What moves an address is added where it changes: offset and parallel dimensions once a unit, into
-// a pointer of the unit; reduction dimensions and the lanes' index in the loops.
+// What moves an address is added where it changes: offset and parallel dimensions once a work item,
+// into a pointer of the work item; reduction dimensions and the lanes' index in the loops.
 class AccessPrinter {
  public:
   explicit AccessPrinter(const PrintContext& context) : context_(context) {}
 
-  // Defines the unit's pointer of an access, if it needs one that is not there yet.
+  // Defines the work item's pointer of an access, if it needs one that is not there yet.
   void define_pointer(uint32_t buffer, const Access& access, SourceWriter& out);
 
   std::string load(ExprId id, const Body& body) const;
@@ -27,7 +27,7 @@ class AccessPrinter {
   // Elements that lie one after the other along the lanes, wherever a row of them is.
   bool is_row_of_memory(ExprId load) const;
   bool is_row_of_memory(const Store& store) const;
-  // Where the unit's row of such a load begins.
+  // Where the work item's row of such a load begins.
   std::string row_pointer(ExprId load) const;
 
   // Of the first lane's element.
@@ -35,7 +35,7 @@ class AccessPrinter {
 
  private:
   bool is_row_of_memory(const Access& access, ExprId predicate) const;
-  std::string unit_offset(const Access& access) const;
+  std::string work_item_offset(const Access& access) const;
   std::string lane_indices(const Access& access, const Body& body) const;
   std::string mask(ExprId predicate, const Body& body) const;
   std::string count(const Body& body) const;

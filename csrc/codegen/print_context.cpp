@@ -79,7 +79,7 @@ std::string PrintContext::call(const std::string& function, const std::string& o
   return call(function + ":" + (same ? overload.substr(2) : overload), arguments);
 }
 
-bool PrintContext::is_unit_scalar(ExprId id) const {
+bool PrintContext::is_work_item_scalar(ExprId id) const {
   return !is_vector(id) && schedule.levels[id] == 0 &&
          (schedule.varying[id] & reduction_dimensions(kernel)) == 0;
 }

@@ -2,10 +2,10 @@
 // called. Internal to the printer.
 //
 // Names in the printed source, of which no two families can meet:
-//   p_<buffer>        a buffer's pointer       q<n>_<buffer>   a pointer at this unit's elements
-//   s<n>, d<n>        size and number slots    p<n>, r<n>, i   loop indices; i runs along the lanes
-//   t<id>_<what>      an expression's value    v<id>_<what>    a scalar's value in all lanes
-//   a<id>, x<id>      accumulators and, for arg reductions, their indices; also b, c, e, n, z
+//   p_<buffer>        a buffer's pointer       q<n>_<buffer>   a pointer at this work item's
+//   elements s<n>, d<n>        size and number slots    p<n>, r<n>, i   loop indices; i runs along
+//   the lanes t<id>_<what>      an expression's value    v<id>_<what>    a scalar's value in all
+//   lanes a<id>, x<id>      accumulators and, for arg reductions, their indices; also b, c, e, n, z
 //   m<id>             scratch ("memory") of a spilled expression
 #pragma once
 
@@ -48,12 +48,12 @@ struct PrintContext {
   bool masks_are_free() const { return target.lanes == 16; }
   bool is_cuda() const { return target.kind == Target::Kind::kCuda; }
   bool is_vector(ExprId id) const;
-  // The value of a scalar expression is known when a unit begins.
-  bool is_unit_scalar(ExprId id) const;
+  // The value of a scalar expression is known when a work item begins.
+  bool is_work_item_scalar(ExprId id) const;
 };
 
-// The elements that lie between two expressions in scratch, where a unit has `elements`: a multiple
-// of 64, and more by at least the lanes of the last vector that are outside.
+// The elements that lie between two expressions in scratch, where a work item has `elements`: a
+// multiple of 64, and more by at least the lanes of the last vector that are outside.
 constexpr int64_t scratch_run(int64_t elements) {
   return (elements + 127) / 64 * 64;
 }

@@ -41,9 +41,9 @@ void NestPrinter::print() {
   print_scratch();
   print_kernel_scalars();
   print_prefetch_range();
-  open_units();
-  print_unit_index();
-  print_unit_scalars();
+  open_work_items();
+  print_work_item_index();
+  print_work_item_scalars();
   print_reduction_range();
   const Kernel& kernel = context_.kernel;
   if (along_reduction() || kernel.parallel.empty()) {
@@ -91,7 +91,7 @@ void NestPrinter::print_kernel_scalars() {
   }
 }
 
-void NestPrinter::open_units() {
+void NestPrinter::open_work_items() {
   const Kernel& kernel = context_.kernel;
   if (!along_reduction() && !kernel.parallel.empty()) {
     const std::string block = name_of_size(kernel.block);
@@ -100,22 +100,22 @@ void NestPrinter::open_units() {
   }
   if (context_.is_cuda()) {
     out_.line("const int lane = threadIdx.x;");
-    out_.line("const int64 units = (int64)gridDim.x * blockDim.y;");
+    out_.line("const int64 items = (int64)gridDim.x * blockDim.y;");
     out_.open(
-        "for (int64 unit = begin + (int64)blockIdx.x * blockDim.y + threadIdx.y; unit < end; unit "
-        "+= units)");
+        "for (int64 item = begin + (int64)blockIdx.x * blockDim.y + threadIdx.y; item < end; item "
+        "+= items)");
   } else {
-    out_.open("for (int64 unit = begin; unit < end; ++unit)");
+    out_.open("for (int64 item = begin; item < end; ++item)");
   }
 }
 
-void NestPrinter::print_unit_index() {
+void NestPrinter::print_work_item_index() {
   const Kernel& kernel = context_.kernel;
   struct Digit {
     std::string name;
     std::string extent;
   };
-  std::vector<Digit> digits;  // of the unit's number, the last the fastest
+  std::vector<Digit> digits;  // of the work item's number, the last the fastest
   for (size_t i = 0; i < kernel.parallel.size(); ++i) {
     if (i == context_.lane_dimension) {
       digits.push_back({"block", "blocks"});
@@ -123,20 +123,20 @@ void NestPrinter::print_unit_index() {
       digits.push_back({"p" + text_of(i), name_of_size(kernel.parallel[i])});
     }
   }
-  std::string rest = "unit";
+  std::string rest = "item";
   for (size_t i = digits.size(); i-- > 0;) {
     const Digit& digit = digits[i];
     if (i == 0) {
       out_.line("const int64 " + digit.name + " = " + rest + ";");
     } else {
       out_.line("const int64 " + digit.name + " = " + rest + " % " + digit.extent + ";");
-      out_.line("const int64 unit" + text_of(i) + " = " + rest + " / " + digit.extent + ";");
-      rest = "unit" + text_of(i);
+      out_.line("const int64 item" + text_of(i) + " = " + rest + " / " + digit.extent + ";");
+      rest = "item" + text_of(i);
     }
   }
 }
 
-void NestPrinter::print_unit_scalars() {
+void NestPrinter::print_work_item_scalars() {
   for (ExprId id : context_.schedule.rows[0]) {
     if (context_.schedule.varying[id] == 0 || context_.is_vector(id)) continue;
     const Expr& expr = context_.kernel.exprs[id];

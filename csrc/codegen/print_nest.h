@@ -41,9 +41,9 @@ class NestPrinter {
 
   void print_scratch();
   void print_kernel_scalars();
-  void open_units();
-  void print_unit_index();
-  void print_unit_scalars();
+  void open_work_items();
+  void print_work_item_index();
+  void print_work_item_scalars();
   void print_reduction_range();
   void print_strip(const Body& body);
   void print_row_values(size_t level, const Body& body);
@@ -71,7 +71,7 @@ class NestPrinter {
   // The loads whose memory is asked for in a sweep before the one that reads it.
   struct Prefetch {
     ExprId load;
-    bool of_next_unit;
+    bool of_next_work_item;
   };
   std::vector<Prefetch> prefetches_in(size_t sweep) const;
   void print_prefetches(const Body& body);

@@ -9,8 +9,8 @@
 namespace torch_lazy::codegen {
 namespace {
 
-// Of a row. What a unit and the next one read and keep has to lie in a core's own cache at the same
-// time.
+// Of a row. What a work item and the next one read and keep has to lie in a core's own cache at the
+// same time.
 constexpr int64_t kPrefetchedElements = 65536;
 constexpr int64_t kLineBytes = 64;
 // In a kernel without reductions. Measured on SwiGLU, forward and backward, between matrix products
@@ -29,7 +29,7 @@ std::vector<NestPrinter::Prefetch> NestPrinter::prefetches_in(size_t sweep) cons
   if (context_.is_cuda() || context_.target.lanes == 1 || !along_reduction()) return {};
   if (kernel.parallel.empty() || kernel.reduction.size() != 1 || !kernel.reduction_total.is(0))
     return {};
-  const auto is_row_of_unit = [&](ExprId id) {
+  const auto is_row_of_work_item = [&](ExprId id) {
     const Expr& expr = kernel.exprs[id];
     return expr.op == Op::kLoad && accesses_.is_row_of_memory(id) &&
            !expr.access.strides[kernel.parallel.size() - 1].is(0);
@@ -39,13 +39,13 @@ std::vector<NestPrinter::Prefetch> NestPrinter::prefetches_in(size_t sweep) cons
     for (ExprId id : sweeps[sweep + 1].exprs) {
       const bool is_first = std::none_of(sweeps.begin(), sweeps.begin() + sweep + 1,
                                          [&](const Sweep& other) { return evaluates(other, id); });
-      if (is_first && is_row_of_unit(id)) prefetches.push_back({id, false});
+      if (is_first && is_row_of_work_item(id)) prefetches.push_back({id, false});
     }
   }
   // The second sweep often has all it needs at hand and is busy computing; the last one stores.
   if (sweep == 1) {
     for (ExprId id : sweeps[0].exprs) {
-      if (is_row_of_unit(id)) prefetches.push_back({id, true});
+      if (is_row_of_work_item(id)) prefetches.push_back({id, true});
     }
   }
   return prefetches;
@@ -65,7 +65,7 @@ void NestPrinter::print_prefetches(const Body& body) {
   for (const Prefetch& prefetch : prefetches_) {
     const Expr& expr = context_.kernel.exprs[prefetch.load];
     std::string row = accesses_.row_pointer(prefetch.load);
-    if (prefetch.of_next_unit) {
+    if (prefetch.of_next_work_item) {
       row += " + " + name_of_size(expr.access.strides[context_.kernel.parallel.size() - 1]);
     }
     const int64_t elements = kLineBytes / bytes_of(expr.type);

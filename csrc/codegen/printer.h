@@ -19,9 +19,9 @@
 //
 // `arguments` is a struct of 8-byte fields, passed by value: the buffers' pointers, the size slots,
 // the number slots; a launcher copies the three arrays one after the other. Threads (x) of a block
-// work on one unit together and blockDim.y units are worked on at a time; a grid of any size will
-// do. blockDim.x is 32 or, with blockDim.y = 1, a multiple of 32 up to 1024. No dynamic shared
-// memory.
+// work on one work item together and blockDim.y work items are worked on at a time; a grid of any
+// size will do. blockDim.x is 32 or, with blockDim.y = 1, a multiple of 32 up to 1024. No dynamic
+// shared memory.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ namespace torch_lazy::codegen {
 struct PrintedKernel {
   std::string source;
   std::string entry;            // the function's name
-  uint32_t scratch_values = 0;  // 4-byte values of scratch for each element of a unit
+  uint32_t scratch_values = 0;  // 4-byte values of scratch for each element of a work item
 };
 
 // Bytes of scratch that a call needs where the product of the reduction extents is `elements`.

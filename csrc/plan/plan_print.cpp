@@ -43,7 +43,7 @@ struct Printer {
       if (step.lowered.buffers[i].written) text += "out ";
       text += place.arena ? fmt::format("arena+{}", place.bytes) : fmt::format("%{}", place.slot);
     }
-    return text + fmt::format(") {} units", step.lowered.units);
+    return text + fmt::format(") {} work items", step.lowered.work_items);
   }
 };
 

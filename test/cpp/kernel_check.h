@@ -89,7 +89,7 @@ inline int64_t product_of(const std::vector<Size>& extents, const KernelArgument
   return product;
 }
 
-inline int64_t unit_count(const Kernel& kernel, const KernelArguments& arguments) {
+inline int64_t work_item_count(const Kernel& kernel, const KernelArguments& arguments) {
   if (kernel.axis == Axis::kReduction || kernel.parallel.empty()) {
     return product_of(kernel.parallel, arguments);
   }
@@ -123,13 +123,13 @@ inline std::vector<Elements> compiled_and_run(const Kernel& kernel, KernelArgume
   const int64_t reduced = product_of(kernel.reduction, arguments);
   std::vector<char> scratch(scratch_bytes(printed.scratch_values, reduced));
   pointers.push_back(scratch.data());
-  const int64_t units = unit_count(kernel, arguments);
+  const int64_t work_items = work_item_count(kernel, arguments);
   const auto run = [&](int64_t begin, int64_t end) {
     compiled->function(pointers.data(), arguments.sizes.data(), arguments.numbers.data(), begin,
                        end);
   };
-  run(0, units / 2);
-  run(units / 2, units);
+  run(0, work_items / 2);
+  run(work_items / 2, work_items);
   for (size_t i = 0; i < shifted.size(); ++i) {
     std::vector<char>& bytes = arguments.buffers[i].bytes;
     std::memcpy(bytes.data(), pointers[i], bytes.size());

@@ -23,7 +23,7 @@ TEST(Plan, AWriteToAnInputHappensInPlace) {
   %x : Float(4, strides=[1], device=cpu) = aten::exp(%a)
   %w : Float(4, strides=[1], device=cpu) = aten::copy_(%a, %x, %wait)
   return ())"),
-            R"(kernel kernel_exp(%0, out %0) 1 units
+            R"(kernel kernel_exp(%0, out %0) 1 work items
 1 kernels, 0 library calls, 0 copies, arena of 0 bytes
 )");
 }
@@ -36,7 +36,7 @@ TEST(Plan, AWriteIsACopyAtTheEndWhereTheOldContentIsReadLater) {
   %w : Float(2, 2, strides=[2, 1], device=cpu) = aten::copy_(%a, %x, %wait)
   return (%m))"),
             R"(%1 = empty Float [2, 2] strides [2, 1]
-kernel kernel_exp(%0, out %1) 1 units
+kernel kernel_exp(%0, out %1) 1 work items
 %2 = call aten::mm
 copy %1 to %0  # frees %1
 1 kernels, 1 library calls, 1 copies, arena of 0 bytes
@@ -54,7 +54,7 @@ TEST(Plan, AWriteIsACopyWhereTheKernelReadsOtherOldElements) {
   %w : Float(2, 2, strides=[2, 1], device=cpu) = aten::copy_(%a, %x, %wait)
   return ())"),
             R"(%2 = empty Float [2, 2] strides [2, 1]
-kernel kernel_mul(%0, out %2) 2 units
+kernel kernel_mul(%0, out %2) 2 work items
 copy %2 to %0  # frees %2
 1 kernels, 0 library calls, 1 copies, arena of 0 bytes
 )");
@@ -69,7 +69,7 @@ TEST(Plan, PiecesOfACatAreWrittenInPlace) {
   %c : Float(2, 6, strides=[6, 1], device=cpu) = aten::cat(%pieces, %dim)
   return (%c))"),
             R"(%3 = empty Float [2, 6] strides [6, 1]
-kernel kernel_exp(%0, out %3) 2 units
+kernel kernel_exp(%0, out %3) 2 work items
 %4 = view %3 [2, 3] strides [6, 1] + 3
 copy %1 to %4  # frees %4
 1 kernels, 0 library calls, 1 copies, arena of 0 bytes
@@ -93,7 +93,7 @@ TEST(Plan, PiecesSeenThroughAViewAreWrittenInPlace) {
   %c : Float(2, 12, strides=[12, 1], device=cpu) = aten::cat(%pieces, %dim)
   return (%c))"),
             R"(%6 = empty Float [2, 12] strides [12, 1]
-kernel kernel_exp_sin(%0, out %6, out %6) 2 units
+kernel kernel_exp_sin(%0, out %6, out %6) 2 work items
 %7 = view %6 [2, 6] strides [12, 1]
 copy %1 to %7  # frees %7
 1 kernels, 0 library calls, 1 copies, arena of 0 bytes
@@ -115,14 +115,14 @@ TEST(Plan, APartialWriteOfATemporaryHappensInPlace) {
   %z : Float(4, strides=[1], device=cpu) = aten::sin(%y)
   return (%z))"),
             R"(%2 = empty Float [4] strides [1]
-kernel kernel_exp(%0, out %2) 1 units
+kernel kernel_exp(%0, out %2) 1 work items
 %3 = empty Float [2] strides [1]
-kernel kernel_exp(%1, out %3) 1 units
+kernel kernel_exp(%1, out %3) 1 work items
 %4 = view %2 [4] strides [1]
 %6 = view %4 [2] strides [1] + 1  # frees %4
 copy %3 to %6  # frees %3, %6
 %5 = empty Float [4] strides [1]
-kernel kernel_sin(%2, out %5) 1 units  # frees %2
+kernel kernel_sin(%2, out %5) 1 work items  # frees %2
 3 kernels, 0 library calls, 1 copies, arena of 0 bytes
 )");
 }
@@ -131,9 +131,9 @@ TEST(Plan, APartialWriteLeavesABaseThatIsReadLater) {
   EXPECT_EQ(planned(kPartialWrite + R"(
   return (%x, %y))"),
             R"(%2 = empty Float [4] strides [1]
-kernel kernel_exp(%0, out %2) 1 units
+kernel kernel_exp(%0, out %2) 1 work items
 %3 = empty Float [2] strides [1]
-kernel kernel_exp(%1, out %3) 1 units
+kernel kernel_exp(%1, out %3) 1 work items
 %4 = empty Float [4] strides [1]
 copy %2 to %4
 %5 = view %4 [2] strides [1] + 1
@@ -153,10 +153,10 @@ TEST(Plan, IndicesAreCheckedBeforeTheKernelAndInputsAreWrittenAfterAllChecks) {
   %r : Float(4, strides=[1], device=cpu) = aten::copy_(%a, %x, %wait)
   return (%y))"),
             R"(%3 = empty Float [4] strides [1]
-kernel kernel_exp(%0, out %3) 1 units
+kernel kernel_exp(%0, out %3) 1 work items
 check %2 < 5 for aten::index_select
 %5 = empty Float [4, 4] strides [4, 1]
-kernel kernel_indexselect_sin(%2, %1, out %5) 4 units
+kernel kernel_indexselect_sin(%2, %1, out %5) 4 work items
 copy %3 to %0  # frees %3
 2 kernels, 0 library calls, 1 copies, arena of 0 bytes
 )");
@@ -171,9 +171,9 @@ TEST(Plan, TemporariesOfKernelsLieInTheArena) {
   %rows : Float(4, strides=[1], device=cpu) = aten::sum(%a, %last, %keep, %none)
   %all : Float(device=cpu) = aten::sum(%rows, %first, %keep, %none)
   return (%all))"),
-            R"(kernel kernel_sum(%0, out arena+0) 4 units
+            R"(kernel kernel_sum(%0, out arena+0) 4 work items
 %2 = empty Float [] strides []
-kernel kernel_sum(arena+0, out %2) 1 units
+kernel kernel_sum(arena+0, out %2) 1 work items
 2 kernels, 0 library calls, 0 copies, arena of 64 bytes
 )");
 }
@@ -186,8 +186,8 @@ TEST(Plan, ALongReductionIsCutIntoChunksThatASecondKernelCombines) {
   %s : Float(device=cpu) = aten::sum(%a, %dims, %keep, %none)
   return (%s))"),
             R"(%1 = empty Float [] strides []
-kernel kernel_sum(%0, out arena+0) 7 units
-kernel kernel_sum_combine(arena+0, out %1) 1 units
+kernel kernel_sum(%0, out arena+0) 7 work items
+kernel kernel_sum_combine(arena+0, out %1) 1 work items
 2 kernels, 0 library calls, 0 copies, arena of 64 bytes
 )");
 }
@@ -199,10 +199,10 @@ TEST(Plan, ALibraryCallReadsTensorsThatAreReleasedAfterIt) {
   %r : Float(2, 2, strides=[2, 1], device=cpu) = aten::sin(%m)
   return (%r))"),
             R"(%1 = empty Float [2, 2] strides [2, 1]
-kernel kernel_exp(%0, out %1) 1 units
+kernel kernel_exp(%0, out %1) 1 work items
 %2 = call aten::mm  # frees %1
 %3 = empty Float [2, 2] strides [2, 1]
-kernel kernel_sin(%2, out %3) 1 units  # frees %2
+kernel kernel_sin(%2, out %3) 1 work items  # frees %2
 2 kernels, 1 library calls, 0 copies, arena of 0 bytes
 )");
 }

@@ -142,12 +142,12 @@ class PlanExecutable::Run {
     const codegen::LoweredKernel& lowered = step.lowered;
     const int64_t* sizes = lowered.sizes.data();
     const double* numbers = lowered.numbers.data();
-    const auto grain = int64_t(std::max(1.0, kGrain / std::max(1.0, lowered.unit_cost)));
-    if (scratch_bytes == 0 && lowered.units <= grain) {
-      kernel.function(pointers_.data(), sizes, numbers, 0, lowered.units);
+    const auto grain = int64_t(std::max(1.0, kGrain / std::max(1.0, lowered.work_item_cost)));
+    if (scratch_bytes == 0 && lowered.work_items <= grain) {
+      kernel.function(pointers_.data(), sizes, numbers, 0, lowered.work_items);
       return;
     }
-    at::parallel_for(0, lowered.units, grain, [&](int64_t begin, int64_t end) {
+    at::parallel_for(0, lowered.work_items, grain, [&](int64_t begin, int64_t end) {
       if (scratch_bytes == 0) {
         kernel.function(pointers_.data(), sizes, numbers, begin, end);
         return;
