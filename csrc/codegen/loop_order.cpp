@@ -158,8 +158,8 @@ class Finisher {
     if (parallel <
         extents.size()) {  // blocks are all the parallelism that a column reduction may have
       const int64_t share = (last + 2 * context_.threads - 1) / (2 * context_.threads);
-      const int64_t strip = 4 * context_.lanes;
-      block = std::min(block, std::max(strip, (share + strip - 1) / strip * strip));
+      const int64_t tile = 4 * context_.lanes;
+      block = std::min(block, std::max(tile, (share + tile - 1) / tile * tile));
     }
     kernel.block = slot(block);
     lowered_.work_items =

@@ -27,8 +27,7 @@ std::string least(const std::string& a, const std::string& b) {
   return a + " < " + b + " ? " + a + " : " + b;
 }
 
-int NestPrinter::strip_copies(const Kernel& kernel, const Target& target,
-                              const Schedule& schedule) {
+int NestPrinter::tile_copies(const Kernel& kernel, const Target& target, const Schedule& schedule) {
   if (kernel.axis == Axis::kReduction || schedule.sweeps.empty()) return 1;
   if (target.kind == Target::Kind::kCuda || kernel.parallel.empty()) return 1;
   int cost = 0;
@@ -47,18 +46,18 @@ void NestPrinter::print() {
   print_reduction_range();
   const Kernel& kernel = context_.kernel;
   if (along_reduction() || kernel.parallel.empty()) {
-    print_strip(Body{});
+    print_tile(Body{});
   } else {
     out_.line("const int64 first = block * " + name_of_size(kernel.block) + ";");
     const std::string end = "first + " + name_of_size(kernel.block);
     out_.line("const int64 last = " + least(end, name_of_size(kernel.parallel.back())) + ";");
-    const int copies = strip_copies(kernel, context_.target, context_.schedule);
+    const int copies = tile_copies(kernel, context_.target, context_.schedule);
     const int64_t step = copies * context_.target.lanes;
     print_lanes({"first", "last"}, copies,
                 is_multiple(kernel.block, step) && is_multiple(kernel.parallel.back(), step),
                 any_streams(), [&](const Body& body) {
                   print_fetches_ahead(body);
-                  print_strip(body);
+                  print_tile(body);
                 });
   }
   out_.close();
@@ -172,7 +171,7 @@ void NestPrinter::print_reduction_range() {
   reduction_ = {"chunk_first", "chunk_last"};
 }
 
-void NestPrinter::print_strip(const Body& body) {
+void NestPrinter::print_tile(const Body& body) {
   const Schedule& schedule = context_.schedule;
   for (size_t level = 0; level < schedule.rows.size(); ++level) {
     if (level > 0) print_sweep(level - 1, body);

@@ -27,7 +27,7 @@ class NestPrinter {
 
   // How many copies of the body the lanes' loop of a kernel has where the lanes run along a
   // parallel dimension: neighbouring vectors, so that reductions read memory in longer runs.
-  static int strip_copies(const Kernel& kernel, const Target& target, const Schedule& schedule);
+  static int tile_copies(const Kernel& kernel, const Target& target, const Schedule& schedule);
 
  private:
   // Indices in [first, last), as source.
@@ -45,13 +45,13 @@ class NestPrinter {
   void print_work_item_index();
   void print_work_item_scalars();
   void print_reduction_range();
-  void print_strip(const Body& body);
+  void print_tile(const Body& body);
   void print_row_values(size_t level, const Body& body);
   void print_row_stores(const Body& body);
 
-  void print_sweep(size_t number, const Body& strip);
+  void print_sweep(size_t number, const Body& tile);
   void print_innermost_loop(const Sweep& sweep, const Reductions& reductions, const Range& range,
-                            const Body& strip);
+                            const Body& tile);
   void print_sweep_exprs(const Sweep& sweep, size_t depth, const Body& body);
   void print_innermost(const Sweep& sweep, const Reductions& reductions, const Body& body);
   int sweep_copies(const Sweep& sweep) const;

@@ -27,9 +27,9 @@ size_t NestPrinter::depth_of(ExprId id) const {
   return depth;
 }
 
-void NestPrinter::print_sweep(size_t number, const Body& strip) {
+void NestPrinter::print_sweep(size_t number, const Body& tile) {
   const Sweep& sweep = context_.schedule.sweeps[number];
-  const int copies = along_reduction() ? sweep_copies(sweep) : strip.copies;
+  const int copies = along_reduction() ? sweep_copies(sweep) : tile.copies;
   const bool staged = is_staged(sweep);
   prefetches_ = prefetches_in(number);
   Reductions reductions;
@@ -41,7 +41,7 @@ void NestPrinter::print_sweep(size_t number, const Body& strip) {
     const std::string index = "r" + std::to_string(depth);
     out_.open("for (int64 " + index + " = 0; " + index + " < " +
               name_of_size(kernel.reduction[depth]) + "; ++" + index + ")");
-    print_sweep_exprs(sweep, depth, strip);
+    print_sweep_exprs(sweep, depth, tile);
   }
   if (staged) {
     int64_t steps = kBlockSteps;
@@ -52,18 +52,18 @@ void NestPrinter::print_sweep(size_t number, const Body& strip) {
               "; part += " + block + ")");
     out_.line("const int64 part_last = " + least("part + " + block, reduction_.last) + ";");
     for (const auto& reduction : reductions) reduction.begin_block(out_);
-    print_innermost_loop(sweep, reductions, {"part", "part_last"}, strip);
+    print_innermost_loop(sweep, reductions, {"part", "part_last"}, tile);
     for (const auto& reduction : reductions) reduction.end_block(out_);
     out_.close();
   } else {
-    print_innermost_loop(sweep, reductions, reduction_, strip);
+    print_innermost_loop(sweep, reductions, reduction_, tile);
   }
   for (size_t depth = 0; depth < innermost(); ++depth) out_.close();
   for (const auto& reduction : reductions) reduction.finish(out_);
 }
 
 void NestPrinter::print_innermost_loop(const Sweep& sweep, const Reductions& reductions,
-                                       const Range& range, const Body& strip) {
+                                       const Range& range, const Body& tile) {
   const Kernel& kernel = context_.kernel;
   const bool needs_flat = needs_flat_index(sweep) && innermost() > 0;
   if (!along_reduction()) {
@@ -71,7 +71,7 @@ void NestPrinter::print_innermost_loop(const Sweep& sweep, const Reductions& red
     out_.open("for (int64 " + index + " = " + range.first + "; " + index + " < " + range.last +
               "; ++" + index + ")");
     if (needs_flat) out_.line("const int64 flat = " + outer_flat_index() + " + " + index + ";");
-    print_innermost(sweep, reductions, strip);
+    print_innermost(sweep, reductions, tile);
     out_.close();
     return;
   }

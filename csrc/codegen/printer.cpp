@@ -98,7 +98,7 @@ PrintedKernel print_kernel(const Kernel& kernel, const Target& target) {
   std::set<std::string> functions;
   PrintContext context = make_context(kernel, target, schedule, functions);
   if (kernel.axis == Axis::kParallel) {
-    context.scratch_lanes = NestPrinter::strip_copies(kernel, target, schedule) * target.lanes;
+    context.scratch_lanes = NestPrinter::tile_copies(kernel, target, schedule) * target.lanes;
   }
 
   SourceWriter out;
