@@ -25,12 +25,12 @@ bool is_read(const Kernel& kernel, uint32_t buffer) {
 
 }  // namespace
 
-void stream_large_stores(LoweredKernel& lowered, int64_t least_bytes) {
+void mark_nontemporal_stores(LoweredKernel& lowered, int64_t least_bytes) {
   for (Store& store : lowered.kernel.stores) {
     const Buffer& buffer = lowered.kernel.buffers[store.buffer];
-    store.streamed = store.predicate == kNoPredicate && buffer.exclusive &&
-                     !is_read(lowered.kernel, store.buffer) &&
-                     bytes_of(lowered, store.buffer, store.access) >= least_bytes;
+    store.nontemporal = store.predicate == kNoPredicate && buffer.exclusive &&
+                        !is_read(lowered.kernel, store.buffer) &&
+                        bytes_of(lowered, store.buffer, store.access) >= least_bytes;
   }
 }
 

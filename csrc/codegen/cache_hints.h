@@ -7,10 +7,10 @@
 
 namespace torch_lazy::codegen {
 
-// Marks the stores that write at least `least_bytes` to memory that the kernel does not read: what
-// they write would push itself out of the caches, and each line would be read from memory only to
-// be overwritten.
-void stream_large_stores(LoweredKernel& lowered, int64_t least_bytes);
+// Makes non-temporal the stores that write at least `least_bytes` to memory that the kernel does
+// not read: what they write would push itself out of the caches, and each line would be read from
+// memory only to be overwritten.
+void mark_nontemporal_stores(LoweredKernel& lowered, int64_t least_bytes);
 
 // Marks a kernel without reductions that reads and writes at least `least_bytes`, so that few of
 // them are in a core's own cache when it begins: it asks for its rows some lines ahead, because the

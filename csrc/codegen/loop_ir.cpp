@@ -96,7 +96,7 @@ std::string to_string(const Kernel& kernel) {
     text += "  store " + kernel.buffers[store.buffer].name + text_of(kernel, store.access) + " = " +
             text_of(store.expr);
     if (store.predicate != kNoPredicate) text += " if " + text_of(store.predicate);
-    if (store.streamed) text += " streamed";
+    if (store.nontemporal) text += " nontemporal";
     text += "\n";
   }
   return text;

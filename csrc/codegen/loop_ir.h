@@ -82,8 +82,9 @@ struct Store {
   Access access;  // without reduction dimensions' strides if `expr` does not vary along them
   ExprId expr = 0;
   ExprId predicate = kNoPredicate;
-  // Past the caches, where a target can: nothing reads it before it would have left them anyway.
-  bool streamed = false;
+  // Goes past the caches, where a target can: nothing reads the result before it would have left
+  // them anyway.
+  bool nontemporal = false;
 };
 
 struct Buffer {

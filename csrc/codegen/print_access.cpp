@@ -148,7 +148,8 @@ std::string AccessPrinter::store(const Store& store, const Body& body) const {
     } else if (body.masked) {
       call = context_.call(function, "int", {to, value, "n"});
     } else {
-      call = context_.call(is_streamed(store) ? "lazy_stream_" + type : function, {to, value});
+      call = context_.call(is_nontemporal(store) ? "lazy_store_nontemporal_" + type : function,
+                           {to, value});
     }
   } else if (predicated || has_vector_index(access)) {
     call = context_.call(function, "v_int64",
@@ -159,8 +160,8 @@ std::string AccessPrinter::store(const Store& store, const Body& body) const {
   return call + ";";
 }
 
-bool AccessPrinter::is_streamed(const Store& store) const {
-  return store.streamed && !context_.is_cuda() && store.predicate == kNoPredicate &&
+bool AccessPrinter::is_nontemporal(const Store& store) const {
+  return store.nontemporal && !context_.is_cuda() && store.predicate == kNoPredicate &&
          is_vector_store(context_, store) && is_contiguous(store.access);
 }
 

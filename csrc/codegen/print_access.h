@@ -21,8 +21,8 @@ class AccessPrinter {
 
   std::string load(ExprId id, const Body& body) const;
   std::string store(const Store& store, const Body& body) const;
-  // Whether whole vectors of it are written past the caches.
-  bool is_streamed(const Store& store) const;
+  // Whether whole vectors of it are stored non-temporally.
+  bool is_nontemporal(const Store& store) const;
 
   // Elements that lie one after the other along the lanes, wherever a row of them is.
   bool is_row_of_memory(ExprId load) const;

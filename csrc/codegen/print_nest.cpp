@@ -55,13 +55,13 @@ void NestPrinter::print() {
     const int64_t step = copies * context_.target.lanes;
     print_lanes({"first", "last"}, copies,
                 is_multiple(kernel.block, step) && is_multiple(kernel.parallel.back(), step),
-                any_streams(), [&](const Body& body) {
+                any_nontemporal(), [&](const Body& body) {
                   print_fetches_ahead(body);
                   print_tile(body);
                 });
   }
   out_.close();
-  if (any_streams()) out_.line(context_.call("lazy_end_stream", {}) + ";");
+  if (any_nontemporal()) out_.line(context_.call("lazy_end_nontemporal", {}) + ";");
 }
 
 void NestPrinter::print_scratch() {
@@ -207,20 +207,20 @@ void NestPrinter::print_row_stores(const Body& body) {
   if (by_one_lane) out_.close();
 }
 
-bool NestPrinter::any_streams() const {
+bool NestPrinter::any_nontemporal() const {
   const Schedule& schedule = context_.schedule;
-  return streams(schedule.row_stores) ||
+  return nontemporal(schedule.row_stores) ||
          std::any_of(schedule.sweeps.begin(), schedule.sweeps.end(),
-                     [&](const Sweep& sweep) { return streams(sweep.stores); });
+                     [&](const Sweep& sweep) { return nontemporal(sweep.stores); });
 }
 
-bool NestPrinter::streams(const std::vector<uint32_t>& stores) const {
+bool NestPrinter::nontemporal(const std::vector<uint32_t>& stores) const {
   return std::any_of(stores.begin(), stores.end(), [&](uint32_t number) {
-    return accesses_.is_streamed(context_.kernel.stores[number]);
+    return accesses_.is_nontemporal(context_.kernel.stores[number]);
   });
 }
 
-void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors, bool streams,
+void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors, bool nontemporal,
                               const PrintBody& print_body) {
   if (context_.is_cuda()) {
     out_.open("for (int64 i = " + range.first + " + lane; i < " + range.last +
@@ -238,7 +238,7 @@ void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors
     out_.close();
     return;
   }
-  const bool only_masked = masks && copies == 1 && context_.masks_are_free() && !streams;
+  const bool only_masked = masks && copies == 1 && context_.masks_are_free() && !nontemporal;
   if (only_masked) {
     out_.open("for (int64 i = " + range.first + "; i < " + range.last + "; i += " + step + ")");
     print_masked(range, print_body);

@@ -58,15 +58,15 @@ class NestPrinter {
   bool is_staged(const Sweep& sweep) const;
 
   // A loop over [range) along the lanes: vectors of all lanes, then what is left.
-  // A body with stores that go past the caches needs whole vectors wherever there are any.
-  void print_lanes(const Range& range, int copies, bool whole_vectors, bool streams,
+  // A body with non-temporal stores needs whole vectors wherever there are any.
+  void print_lanes(const Range& range, int copies, bool whole_vectors, bool nontemporal,
                    const PrintBody& print_body);
 
   void print_masked(const Range& range, const PrintBody& print_body);
 
-  // Whether any of `stores`, or of the kernel's, goes past the caches.
-  bool streams(const std::vector<uint32_t>& stores) const;
-  bool any_streams() const;
+  // Whether any of `stores`, or of the kernel's, is non-temporal.
+  bool nontemporal(const std::vector<uint32_t>& stores) const;
+  bool any_nontemporal() const;
 
   // The loads whose memory is asked for in a sweep before the one that reads it.
   struct Prefetch {

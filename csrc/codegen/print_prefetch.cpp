@@ -90,7 +90,7 @@ void NestPrinter::print_fetches_ahead(const Body& body) {
     if (expr.op == Op::kLoad) fetched[expr.buffer] = true;
   for (uint32_t number : context_.schedule.row_stores) {
     const Store& store = context_.kernel.stores[number];
-    if (fetched[store.buffer] || accesses_.is_streamed(store)) continue;
+    if (fetched[store.buffer] || accesses_.is_nontemporal(store)) continue;
     if (accesses_.is_row_of_memory(store))
       print_fetch_ahead("lazy_prefetch_to_write", store.buffer, store.access, body);
   }

@@ -82,7 +82,7 @@ void NestPrinter::print_innermost_loop(const Sweep& sweep, const Reductions& red
   const Size total = kernel.reduction_total;
   const bool whole =
       !extent.slot && extent.value % step == 0 && !total.slot && total.value % step == 0;
-  print_lanes(range, copies, whole, streams(sweep.stores),
+  print_lanes(range, copies, whole, nontemporal(sweep.stores),
               [&](const Body& body) { print_innermost(sweep, reductions, body); });
 }
 

@@ -1,4 +1,4 @@
-// Which stores go past the caches, and which kernels fetch ahead.
+// Which stores are non-temporal, and which kernels fetch ahead.
 
 #include "codegen/cache_hints.h"
 
@@ -26,29 +26,29 @@ LoweredKernel negated(int64_t rows) {
   return lowered;
 }
 
-TEST(Streaming, TakesStoresOfManyBytesPastTheCaches) {
+TEST(NontemporalStores, AreThoseOfManyBytes) {
   LoweredKernel small = negated(99), large = negated(100);
-  stream_large_stores(small, kLeastBytes);
-  stream_large_stores(large, kLeastBytes);
-  EXPECT_FALSE(small.kernel.stores[0].streamed);
-  EXPECT_TRUE(large.kernel.stores[0].streamed);
+  mark_nontemporal_stores(small, kLeastBytes);
+  mark_nontemporal_stores(large, kLeastBytes);
+  EXPECT_FALSE(small.kernel.stores[0].nontemporal);
+  EXPECT_TRUE(large.kernel.stores[0].nontemporal);
 }
 
-TEST(Streaming, CountsABroadcastDimensionOnce) {
+TEST(NontemporalStores, CountABroadcastDimensionOnce) {
   LoweredKernel lowered = negated(100);
   lowered.kernel.stores[0].access.strides[0] = Size::constant(0);
-  stream_large_stores(lowered, kLeastBytes);
-  EXPECT_FALSE(lowered.kernel.stores[0].streamed);
+  mark_nontemporal_stores(lowered, kLeastBytes);
+  EXPECT_FALSE(lowered.kernel.stores[0].nontemporal);
 }
 
-TEST(Streaming, LeavesMemoryThatTheKernelReads) {
+TEST(NontemporalStores, LeaveMemoryThatTheKernelReads) {
   LoweredKernel in_place = negated(100), overlapping = negated(100);
   in_place.kernel.exprs[0].buffer = in_place.kernel.stores[0].buffer;
   overlapping.kernel.buffers[overlapping.kernel.stores[0].buffer].exclusive = false;
-  stream_large_stores(in_place, kLeastBytes);
-  stream_large_stores(overlapping, kLeastBytes);
-  EXPECT_FALSE(in_place.kernel.stores[0].streamed);
-  EXPECT_FALSE(overlapping.kernel.stores[0].streamed);
+  mark_nontemporal_stores(in_place, kLeastBytes);
+  mark_nontemporal_stores(overlapping, kLeastBytes);
+  EXPECT_FALSE(in_place.kernel.stores[0].nontemporal);
+  EXPECT_FALSE(overlapping.kernel.stores[0].nontemporal);
 }
 
 TEST(FetchingAhead, IsOfKernelsThatMoveManyBytes) {

@@ -56,10 +56,10 @@ TEST(PrintedPointwise, DoesNothingWithoutUnits) {
   expect_as_evaluated(builder.kernel, {{none, none, none}, {7, 0}, {1}});
 }
 
-TEST_P(PointwiseOfType, StreamsResultsWhereMemoryIsAlignedAndWhereNot) {
+TEST_P(PointwiseOfType, StoresNontemporallyWhereMemoryIsAlignedAndWhereNot) {
   const Type type = GetParam();
   LoopBuilder builder = scaled_rows(type);
-  builder.kernel.stores[0].streamed = true;
+  builder.kernel.stores[0].nontemporal = true;
   for (int64_t columns : {31, 64, 128}) {
     for (bool aligned : {false, true}) {
       expect_as_evaluated(builder.kernel,

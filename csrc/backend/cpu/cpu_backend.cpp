@@ -46,9 +46,9 @@ int64_t core_cache_bytes() {
   return bytes;
 }
 
-// From where on results are written past the caches. The cache that cores share is no measure: on
+// From where on stores of results are non-temporal. The cache that cores share is no measure: on
 // servers it is hardly faster than memory.
-int64_t streamed_bytes() {
+int64_t nontemporal_bytes() {
   return 4 * core_cache_bytes();
 }
 
@@ -85,7 +85,7 @@ class CpuBackend final : public HostBackend {
     for (PlanStep& step : plan.steps) {
       auto* kernel = std::get_if<KernelStep>(&step.action);
       if (kernel == nullptr) continue;
-      codegen::stream_large_stores(kernel->lowered, streamed_bytes());
+      codegen::mark_nontemporal_stores(kernel->lowered, nontemporal_bytes());
       codegen::fetch_large_rows_ahead(kernel->lowered, core_cache_bytes());
       kernels.push_back(torch_lazy::compile(kernel->lowered, machine, disk()));
       kernel->lowered.kernel = {};  // a run needs the sizes and numbers only, and loops are large
