@@ -255,7 +255,7 @@ class Reader {
 
   // Whether a kernel can do it: dtypes that kernels have, at least one element.
   bool computable(const CoreNode& node) const {
-    if (node.kind == CoreKind::kLibrary || node.kind == CoreKind::kWriteBack) return true;
+    if (node.kind == CoreKind::kLibrary || node.kind == CoreKind::kMutation) return true;
     if (node.kind == CoreKind::kView || node.kind == CoreKind::kScatter) return true;
     for (const auto* ids : {&node.inputs, &node.outputs})
       for (const ValueId id : *ids) {

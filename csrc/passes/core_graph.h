@@ -35,7 +35,7 @@ enum class CoreKind : uint8_t {
   kReduction,  // `op` over `dims` of the input
   kGather,     // an input indexed by another along dimension `dims[0]`, see `gather`
   kCat,        // along `dims[0]`
-  kWriteBack,  // copy_(target, value): target is a graph input or a view of one
+  kMutation,   // copy_(target, value): target is a graph input or a view of one
   kLibrary,    // run through ATen
 };
 

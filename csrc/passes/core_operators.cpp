@@ -73,7 +73,7 @@ constexpr Entry kOthers[] = {
     {"aten::arange.start_step", {CoreKind::kArange, Op::kIndex, 0}},
     {"aten::as_strided", {CoreKind::kView, Op::kLoad, 1}},
     {"aten::as_strided_scatter", {CoreKind::kScatter, Op::kLoad, 2}},
-    {"aten::copy_", {CoreKind::kWriteBack, Op::kLoad, 2}},
+    {"aten::copy_", {CoreKind::kMutation, Op::kLoad, 2}},
     {"aten::cat", {CoreKind::kCat, Op::kLoad, 1}},
     {"aten::embedding", {CoreKind::kGather, Op::kLoad, 2}},
     {"aten::index_select", {CoreKind::kGather, Op::kLoad, 1}},

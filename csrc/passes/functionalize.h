@@ -16,7 +16,7 @@ namespace torch_lazy {
 // The form that README.md describes under "The form between the passes", from a graph as
 // graph_from_tape makes it. Every node that computes has the attribute kOriginAttribute
 // (graph_builder.h): the index, in the order of `recorded.nodes()`, of the node it stands for; for
-// a write-back that is the last that wrote.
+// the mutation that is the last that wrote.
 //
 // Outputs are the contents of their storages at the end, each a value of its own. Nodes whose
 // results nobody reads are left out, unless they can fail because of data.

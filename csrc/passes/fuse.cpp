@@ -252,7 +252,7 @@ class Fuser {
       if (node(member).kind == CoreKind::kGather) return kNoId;
       // What is made late can be made in an input's storage.
       for (const NodeId user : value(node(member).outputs[0]).users)
-        if (user != kNoId && node(user).kind == CoreKind::kWriteBack) return kNoId;
+        if (user != kNoId && node(user).kind == CoreKind::kMutation) return kNoId;
     }
     int32_t found = kNoId;
     for (const ValueId input : group.inputs) {

@@ -26,7 +26,7 @@ struct FusionGroup {
   std::vector<ValueId> stored;  // what somebody outside reads and does not make again
 };
 
-// A kernel, or a node that runs by itself (a library call, cat, scatter, write-back).
+// A kernel, or a node that runs by itself (a library call, cat, scatter, mutation of an input).
 using FusedItem = std::variant<FusionGroup, NodeId>;
 
 // What a node asks of the group it joins.

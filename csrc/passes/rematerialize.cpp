@@ -41,7 +41,7 @@ class Recomputation {
         least_bytes_(least_bytes),
         item_of_(graph.nodes.size(), kNoId) {
     for (const CoreNode& node : graph.nodes)
-      if (node.kind == CoreKind::kWriteBack) written_.insert(graph.base_of(node.inputs[0]));
+      if (node.kind == CoreKind::kMutation) written_.insert(graph.base_of(node.inputs[0]));
     for (size_t i = 0; i < items_.size(); ++i) {
       const auto* const group = std::get_if<FusionGroup>(&items_[i]);
       if (!group) continue;

@@ -62,7 +62,7 @@ class Verifier {
   void verify(const Node& node) {
     if (node.kind().is_prim() || node.kind() == c10::aten::ScalarImplicit) return;
     check(node, node.hasAttribute(kOriginAttribute), "does not say what it stands for");
-    if (node.kind() == c10::aten::copy_) return verify_write_back(node);
+    if (node.kind() == c10::aten::copy_) return verify_mutation(node);
     check(node, !writes_began_, "follows a write to an input");
     const Effects& effects = effects_of(operator_of(&node));
     check(node, effects.known, "may do anything");
@@ -136,7 +136,7 @@ class Verifier {
           "mixes dtypes");
   }
 
-  void verify_write_back(const Node& node) {
+  void verify_mutation(const Node& node) {
     writes_began_ = true;
     const Value *to = node.input(0), *from = node.input(1);
     check(node, is_input(to) || (is_view(to) && is_input(to->node()->input(0))),

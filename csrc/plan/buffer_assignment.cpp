@@ -22,9 +22,9 @@ class Placer {
 
   BufferAssignment place() {
     find_positions();
-    // Partial writes first, last one first, so that a chain that ends in a write-back is known.
+    // Partial writes first, last one first, so that a chain that ends in a mutation is known.
     for (size_t id = graph_.nodes.size(); id-- > 0;)
-      if (node(NodeId(id)).kind == CoreKind::kWriteBack) place_write_back(NodeId(id));
+      if (node(NodeId(id)).kind == CoreKind::kMutation) place_mutation(NodeId(id));
     for (size_t id = 0; id < graph_.nodes.size(); ++id) {
       if (node(NodeId(id)).kind == CoreKind::kScatter) place_scatter(NodeId(id));
       if (node(NodeId(id)).kind == CoreKind::kCat) place_cat(NodeId(id));
@@ -53,7 +53,7 @@ class Placer {
       for (const NodeId id : nodes) {
         if (node(id).fails_on_data || node(id).kind == CoreKind::kGather)
           last_failing_ = int64_t(i);
-        if (node(id).kind == CoreKind::kWriteBack) {
+        if (node(id).kind == CoreKind::kMutation) {
           // Copies come last of all.
           const ValueId source = graph_.base_of(node(id).inputs[1]);
           if (value(source).producer == kNoId)
@@ -86,7 +86,7 @@ class Placer {
     return true;
   }
 
-  // ---- Write-backs ----
+  // ---- The mutation epilogue ----
 
   // The region of the target, from the first element of the input it belongs to.
   Layout region_of(ValueId target) const {
@@ -97,7 +97,7 @@ class Placer {
     return layout;
   }
 
-  void place_write_back(NodeId id) {
+  void place_mutation(NodeId id) {
     const ValueId target = node(id).inputs[0], source = node(id).inputs[1];
     const ValueId input = graph_.base_of(target);
     const CoreValue& made = value(source);
@@ -157,13 +157,13 @@ class Placer {
 
   // ---- Partial writes and cats of temporaries ----
 
-  // All readers of the value, but `last`, have run before `last` does. Write-backs come after all
-  // else; being the target of one is not reading.
+  // All readers of the value, but `last`, have run before `last` does. The mutation epilogue comes
+  // after all else; being the target of one is not reading.
   bool read_before(ValueId id, NodeId last) const {
     const auto before = [&](NodeId user, ValueId read) {
       if (user == kNoId) return false;
       if (user == last) return true;
-      if (node(user).kind == CoreKind::kWriteBack) return node(user).inputs[1] != read;
+      if (node(user).kind == CoreKind::kMutation) return node(user).inputs[1] != read;
       return position_[size_t(user)] < position_[size_t(last)];
     };
     for (const NodeId user : value(id).users) {
@@ -192,7 +192,7 @@ class Placer {
   void place_scatter(NodeId id) {
     const ValueId made = node(id).outputs[0], base = node(id).inputs[0];
     if (result_.roots[size_t(made)] != made) return;
-    // An input may be changed for its write-back only, which was looked at before.
+    // An input may be changed for its mutation only, which was looked at before.
     if (value(graph_.base_of(base)).producer == kNoId || graph_.base_of(base) != base) return;
     if (node(value(base).producer).kind == CoreKind::kNumber) return;
     // Another part of the same memory may have readers that only its own value knows of: a cat and

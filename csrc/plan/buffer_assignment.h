@@ -15,15 +15,15 @@ struct BufferAssignment {
   std::vector<ValueId> roots;  // by value: whose memory it lies in; itself for most
   std::vector<Layout>
       layouts;  // by value: where in the root's memory, from the root's first element
-  std::unordered_set<NodeId> written_in_place;  // write-backs that need no copy
+  std::unordered_set<NodeId> written_in_place;  // mutations of inputs that need no copy
   // By cat of which kernels write pieces where they belong: which of its inputs those are.
   std::unordered_map<NodeId, std::unordered_set<size_t>> joined;
 
   ValueId root(ValueId id) const { return roots[size_t(id)]; }
 };
 
-// A value made by a kernel, or by a chain of partial writes, takes the place of its write-back
-// where
+// A value made by a kernel, or by a chain of partial writes, takes the place of its mutation
+// epilogue where
 //  - nothing reads the old content of that storage afterwards, and in the kernel itself only the
 //    element that is written (which undo_conflicts sees to, once loops are known),
 //  - nothing that runs later can fail on data,

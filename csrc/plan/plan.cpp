@@ -39,7 +39,7 @@ class Planner {
     for (const LoweredItem& lowered : items_)
       if (const auto* id = std::get_if<NodeId>(&lowered.item)) keep_source(*id);
     for (const LoweredItem& lowered : items_)
-      if (const auto* id = std::get_if<NodeId>(&lowered.item)) emit_write_back(*id);
+      if (const auto* id = std::get_if<NodeId>(&lowered.item)) emit_mutation(*id);
     for (const ValueId id : graph_.outputs) tensor_slot(id);
     for (const ValueId id : graph_.inputs) plan_.inputs.push_back(uint32_t(id));
     for (const ValueId id : graph_.outputs) plan_.outputs.push_back(uint32_t(id));
@@ -246,7 +246,7 @@ class Planner {
   void emit_node(NodeId id) {
     const CoreNode& single = node(id);
     switch (single.kind) {
-      case CoreKind::kWriteBack:
+      case CoreKind::kMutation:
         return;  // at the end
       case CoreKind::kScatter:
         emit_scatter(id);
@@ -330,9 +330,9 @@ class Planner {
     ++plan_.copies;
   }
 
-  void emit_write_back(NodeId id) {
+  void emit_mutation(NodeId id) {
     const CoreNode& copy = node(id);
-    if (copy.kind != CoreKind::kWriteBack) return;
+    if (copy.kind != CoreKind::kMutation) return;
     if (buffer_assignment_.written_in_place.count(id)) return;
     const auto kept = kept_sources_.find(id);
     const uint32_t source =
@@ -341,11 +341,10 @@ class Planner {
     ++plan_.copies;
   }
 
-  // A write-back that reads an input may come after another that writes it.
+  // A mutation that reads an input may come after another that writes it.
   void keep_source(NodeId id) {
     const CoreNode& copy = node(id);
-    if (copy.kind != CoreKind::kWriteBack ||
-        value(graph_.base_of(copy.inputs[1])).producer != kNoId)
+    if (copy.kind != CoreKind::kMutation || value(graph_.base_of(copy.inputs[1])).producer != kNoId)
       return;
     const CoreValue& source = value(copy.inputs[1]);
     const uint32_t slot = new_slot();
@@ -381,7 +380,7 @@ class Planner {
   Arena arena_;
   std::unordered_map<ValueId, size_t> arena_index_;
   std::map<ValueId, MemoryPlace> partials_;
-  std::unordered_map<NodeId, uint32_t> kept_sources_;  // by write-back: a copy of an input
+  std::unordered_map<NodeId, uint32_t> kept_sources_;  // by mutation: a copy of an input
   Plan plan_;
 };
 

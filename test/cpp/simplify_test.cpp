@@ -161,7 +161,7 @@ TEST(Simplify, DropsCopiesThatNothingCouldTellApart) {
   graph.expect_same_results();
 }
 
-TEST(Simplify, KeepsCopiesThatAreOutputsOrWriteBacks) {
+TEST(Simplify, KeepsCopiesThatAreOutputsOrMutateInputs) {
   const Simplified graph(R"(
   %p : M = aten::clone(%a, %none)
   %q : M = aten::clone(%b, %none)
