@@ -112,13 +112,13 @@ const FunctionalDtypes& FunctionalDtypeFinder::of(const Node& node, const Operat
   if (!computed) computed = computed_with(0, node, form);
   if (!computed && all_of_one_dtype(node, wanted)) computed = wanted;
   if (!computed || computed->size() != wanted.size())
-    decline(node, "the dtype of its result is not known");
+    unsupported(node, "the dtype of its result is not known");
   FunctionalDtypes dtypes{*std::move(computed)};
   if (dtypes.computed != wanted) {
     if (wanted.size() == 1 && dtype_is_none(node, form))
       dtypes = {wanted, true};
     else if (!casts_its_result(form))
-      decline(node, "it writes another dtype than it computes");
+      unsupported(node, "it writes another dtype than it computes");
   }
   return known_.emplace(std::move(key), std::move(dtypes)).first->second;
 }

@@ -160,8 +160,8 @@ class Functionalizer {
     return places;
   }
 
-  // Declines where eager's result depends on the order in which it goes over the elements: what is
-  // written is also read through another argument (each element by itself is well).
+  // Raises where eager's result depends on the order in which it goes over the elements:
+  // what is written is also read through another argument (each element by itself is well).
   void check_overlap(const Node& node, const OperatorForm& form) const {
     if (form.written.empty()) return;
     struct Use {
@@ -191,7 +191,7 @@ class Functionalizer {
             continue;
           const bool same = use.place == other.place && use.element == other.element;
           if (!same || !each_by_itself || other.written)
-            decline(node, "it writes memory that another argument shares");
+            unsupported(node, "it writes memory that another argument shares");
         }
       }
     }
@@ -209,7 +209,7 @@ class Functionalizer {
 
   void add_copies(const Node& node) {
     const auto destinations = elements_of(node.input(0)), sources = elements_of(node.input(1));
-    if (destinations.size() != sources.size()) decline(node, "its lists differ in length");
+    if (destinations.size() != sources.size()) unsupported(node, "its lists differ in length");
     for (size_t i = 0; i < destinations.size(); ++i) {
       const Place& place = analysis_.places.at(destinations[i]);
       const auto from = analysis_.places.find(sources[i]);
@@ -217,7 +217,7 @@ class Functionalizer {
       Value* source = argument(sources[i], node);
       const TensorInfo to = contents_.type_to_write(place);
       const TensorInfo given = info_of(source);
-      if (to.device != given.device) decline(node, "it copies from another device");
+      if (to.device != given.device) unsupported(node, "it copies from another device");
       if (given.dtype != to.dtype) {
         source = builder_.to(source, to.dtype);
         // What was just made may as well lie where it is going.

@@ -180,7 +180,7 @@ std::optional<OperatorForm> judge(const c10::OperatorHandle& handle) {
 OperatorForm form_with_statistics(const Statistics& entry, const Node& node,
                                   const c10::OperatorHandle& handle) {
   const std::string_view variant = statistics_variant(entry, node, handle.schema());
-  if (variant.empty()) decline(node, "nothing computes it with these statistics");
+  if (variant.empty()) unsupported(node, "nothing computes it with these statistics");
   OperatorForm form{.kind = Kind::kMutation, .handle = handle};
   form.functional = operator_named(variant);
   if (variant == entry.kept)
@@ -194,26 +194,26 @@ OperatorForm form_with_statistics(const Statistics& entry, const Node& node,
 
 const OperatorForm& OperatorForms::of(const Node& node) {
   const auto handle = find_operator(&node);
-  if (!handle) decline(node, "the dispatcher does not know it");
+  if (!handle) unsupported(node, "the dispatcher does not know it");
   std::string key = full_name(*handle);
   const Statistics* statistics = statistics_of(key);
   if (statistics) key += statistics_variant(*statistics, node, handle->schema());
   if (const auto found = forms_.find(key); found != forms_.end()) return found->second;
 
   const Effects& effects = effects_of(*handle);
-  if (!effects.known) decline(node, "what it does is not known");
-  if (effects.random) decline(node, "it draws random numbers");
+  if (!effects.known) unsupported(node, "what it does is not known");
+  if (effects.random) unsupported(node, "it draws random numbers");
   if (effects.data_dependent_output && !effects.data_dependent_only_with_masks)
-    decline(node, "its result's shape depends on data");
+    unsupported(node, "its result's shape depends on data");
   if (statistics)
     return forms_.emplace(std::move(key), form_with_statistics(*statistics, node, *handle))
         .first->second;
   std::optional<OperatorForm> form = judge(*handle);
-  if (!form) decline(node, "no operator computes the same without changing its arguments");
+  if (!form) unsupported(node, "no operator computes the same without changing its arguments");
   return forms_.emplace(std::move(key), *std::move(form)).first->second;
 }
 
-void decline(const Node& node, const std::string& reason) {
+void unsupported(const Node& node, const std::string& reason) {
   const std::string line = recorded_at(node);
   TORCH_CHECK(false, "operator '", operator_name(&node), "'", line.empty() ? "" : " (" + line + ")",
               " has no functional form: ", reason);

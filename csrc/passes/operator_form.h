@@ -44,6 +44,6 @@ class OperatorForms {
 };
 
 // Raises what a pass raises that cannot go on because of a node: names its operator and line.
-[[noreturn]] void decline(const torch::jit::Node& node, const std::string& reason);
+[[noreturn]] void unsupported(const torch::jit::Node& node, const std::string& reason);
 
 }  // namespace torch_lazy

@@ -167,9 +167,9 @@ class Analyzer {
         return add_fresh(value, StorageInfo::Origin::kNode);
       const Value* argument = node.input(size_t(effect.argument));
       if (effect.kind != ReturnKind::SameAs || argument->type()->kind() != value->type()->kind())
-        decline(node, "it returns views of what it writes");
+        unsupported(node, "it returns views of what it writes");
       if (*argument->type() != *value->type())
-        decline(node, "it resizes %" + argument->debugName());
+        unsupported(node, "it resizes %" + argument->debugName());
       result_.places[value] = place(argument);
     });
   }
@@ -178,9 +178,9 @@ class Analyzer {
     const Place& written = place(value);
     StorageInfo& storage = result_.storages[written.storage];
     const Layout& layout = storage.views[written.view];
-    if (storage.cpu) decline(node, "it writes a tensor of the CPU");
-    if (storage.origin == StorageInfo::Origin::kConstant) decline(node, "it writes a constant");
-    if (!has_distinct_elements(layout)) decline(node, "elements that it writes share memory");
+    if (storage.cpu) unsupported(node, "it writes a tensor of the CPU");
+    if (storage.origin == StorageInfo::Origin::kConstant) unsupported(node, "it writes a constant");
+    if (!has_distinct_elements(layout)) unsupported(node, "elements that it writes share memory");
     if (layout.numel() > 0) storage.written = true;
   }
 
@@ -224,7 +224,7 @@ class Analyzer {
             argument_value(node.input(i), handle.schema().arguments().at(i).type(), tensor));
       handle.callBoxed(&stack);
     } catch (const c10::Error& error) {
-      decline(node, std::string("without memory it raises: ") + error.what_without_backtrace());
+      unsupported(node, std::string("without memory it raises: ") + error.what_without_backtrace());
     }
     std::vector<at::Tensor> returned;
     for (const c10::IValue& value : stack) {
@@ -239,7 +239,7 @@ class Analyzer {
           return made.defined() && storages.count(made.storage().unsafeGetStorageImpl()) != 0;
         }));
     if (views != values.size() || views != returned.size())
-      decline(node, "it copies where a view was expected");
+      unsupported(node, "it copies where a view was expected");
     for (size_t i = 0; i < values.size(); ++i)
       add_view(node, values[i], returned[i],
                storages.at(returned[i].storage().unsafeGetStorageImpl()));
@@ -248,11 +248,11 @@ class Analyzer {
   void add_view(const Node& node, const Value* value, const at::Tensor& made, uint32_t storage) {
     Layout layout = layout_of(value);
     if (made.scalar_type() != result_.storages[storage].dtype)
-      decline(node, "a view has another dtype than its storage");
-    if (made.is_conj() || made.is_neg()) decline(node, "a view has conj or neg bits");
+      unsupported(node, "a view has another dtype than its storage");
+    if (made.is_conj() || made.is_neg()) unsupported(node, "a view has conj or neg bits");
     if (made.scalar_type() != dtype_of(value) || made.sizes() != c10::IntArrayRef(layout.sizes) ||
         made.strides() != c10::IntArrayRef(layout.strides))
-      decline(node, "it returned " + describe(made) + " for %" + value->debugName());
+      unsupported(node, "it returned " + describe(made) + " for %" + value->debugName());
     layout.offset = made.storage_offset();
     result_.places[value] = {storage, view(storage, layout)};
   }

@@ -280,7 +280,7 @@ class Program {
 };
 
 TEST(FunctionalizeRandom, ComputesWhatWasRecorded) {
-  int declined = 0;
+  int unsupported = 0;
   constexpr int kPrograms = 2000;
   for (uint32_t seed = 0; seed < kPrograms && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -298,14 +298,14 @@ TEST(FunctionalizeRandom, ComputesWhatWasRecorded) {
           << message
           << print_graph(
                  *graph_from_tape(program.window().tape, program.window().live(live)).graph);
-      ++declined;
+      ++unsupported;
       continue;
     }
     testing::expect_same_results(*graphs, program.window().inputs(), program.window().inputs());
     if (::testing::Test::HasFailure())
       ADD_FAILURE() << print_graph(*graphs->recorded) << print_graph(*graphs->functional);
   }
-  EXPECT_LT(declined, kPrograms / 5);  // most programs are compared
+  EXPECT_LT(unsupported, kPrograms / 5);  // most programs are compared
 }
 
 }  // namespace
