@@ -28,8 +28,9 @@ struct Config {
   std::atomic<int64_t> window_operations{16384};
   // Bytes that the open window keeps alive longer than eager would.
   std::atomic<int64_t> window_bytes{int64_t(1) << 30};
-  // From this size on, a kernel may make again what another one made: see passes/rematerialize.h.
-  // What a core's cache does not hold until it is read, with all that is made in between.
+  // From this size on, a kernel may rematerialize what another one made: see
+  // passes/rematerialize.h. What a core's cache does not hold until it is read, with all that is
+  // made in between.
   std::atomic<int64_t> rematerialize_bytes{int64_t(1) << 18};
   std::atomic<RandomNumbers> rng{RandomNumbers::kPhilox};
   // Fixed when the library is loaded.

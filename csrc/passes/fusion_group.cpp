@@ -118,7 +118,7 @@ std::string to_string(const CoreGraph& graph, const std::vector<FusedItem>& item
     text += " | store";
     for (const ValueId stored : group.stored) text += " " + name_of(graph, stored);
     for (size_t i = 0; i < group.inlined.size(); ++i)
-      text += (i ? " " : " | also make ") +
+      text += (i ? " " : " | rematerialize ") +
               name_of(graph, graph.nodes[size_t(group.inlined[i])].outputs[0]);
     text += "} [";
     for (size_t d = 0; d < group.domain.size(); ++d)

@@ -23,7 +23,7 @@ struct FusionGroup {
   std::vector<NodeId> inlined;
   Extents domain;               // sizes, without dimensions of size 1
   std::vector<bool> reduced;    // by dimension of the domain; all false where nothing is reduced
-  std::vector<ValueId> stored;  // what somebody outside reads and does not make again
+  std::vector<ValueId> stored;  // what other groups read and do not rematerialize
 };
 
 // A kernel, or a node that runs by itself (a library call, cat, scatter, mutation of an input).
@@ -49,8 +49,8 @@ bool can_fail(const CoreGraph& graph, const FusionGroup& group);
 std::vector<FusionGroup> split_before(const CoreGraph& graph, const FusionGroup& group,
                                       NodeId node);
 
-// "{add_3, mul_4 | store mul_4 | also make exp_2} [128, 64~]", one line an item: members, what is
-// stored, inlined nodes; a tilde marks a reduction dimension.
+// "{add_3, mul_4 | store mul_4 | rematerialize exp_2} [128, 64~]", one line an item: members, what
+// is stored, inlined nodes; a tilde marks a reduction dimension.
 std::string to_string(const CoreGraph& graph, const std::vector<FusedItem>& items);
 
 }  // namespace torch_lazy

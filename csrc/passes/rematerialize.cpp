@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kLineCost = 8;  // a cache line from or to memory
 constexpr int kStoreCost = 2 * kLineCost;
-constexpr size_t kMostNodes = 12;  // made again for one value
+constexpr size_t kMostNodes = 12;  // rematerialized for one value
 // A value of so many times fewer elements (a row's mean) stays in the cache while it is read.
 constexpr int64_t kSmall = 16;
 

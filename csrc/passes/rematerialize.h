@@ -1,4 +1,4 @@
-// Which results of one kernel another one makes again, instead of reading them from memory.
+// Which results of one kernel another one rematerializes, instead of reading them from memory.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace torch_lazy {
 
-// Items as `fuse` made them, where a value that one kernel stores for others is made anew by each
-// of these if that costs less than the memory it goes through. What autograd keeps for backward is
-// mostly such: the parts of an activation, a normalised row, all of them cheap functions of what
-// backward reads anyway.
+// Items as `fuse` made them, where a value that one kernel stores for others is rematerialized by
+// each of these if that costs less than the memory it goes through. What autograd keeps for
+// backward is mostly such: the parts of an activation, a normalised row, all of them cheap
+// functions of what backward reads anyway.
 //
 // The cost, per vector register of floats and in units of ops/primitive.h:
 //  - saved: a line of memory written (twice, since it is mostly fetched before), and one read by

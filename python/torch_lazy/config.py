@@ -29,7 +29,7 @@ class _Config:
     window_operations   ``TORCH_LAZY_WINDOW_OPERATIONS``  most operations in a window
     window_bytes        ``TORCH_LAZY_WINDOW_BYTES``  most bytes a window keeps longer than eager
     rematerialize_bytes  ``TORCH_LAZY_REMATERIALIZE_BYTES``  least bytes of a value that kernels
-                                                     make again instead of storing and reading it
+                                                     rematerialize instead of storing and reading it
     allocator           ``TORCH_LAZY_ALLOCATOR``     "caching": freed memory is kept for reuse;
                                                      "system": PyTorch's own CPU allocator. Read
                                                      only: it is chosen when the process starts

@@ -56,7 +56,7 @@ TEST(Fuse, WhatFollowsAReductionRowByRowJoinsIt) {
             "{s, r | store r} [4, 8~]\n");
 }
 
-TEST(Fuse, ARangeIsMadeAgainWhereItIsRead) {
+TEST(Fuse, ARangeIsRematerializedWhereItIsRead) {
   EXPECT_EQ(fused(R"(graph(%a : Long(2, 3, strides=[3, 1], device=cpu)):
   %zero : int = prim::Constant[value=0]()
   %one : int = prim::Constant[value=1]()
@@ -69,7 +69,7 @@ TEST(Fuse, ARangeIsMadeAgainWhereItIsRead) {
   %v : Long(2, 3, strides=[3, 1], device=cpu) = aten::as_strided(%i, %sizes, %strides, %zero)
   %r : Long(2, 3, strides=[3, 1], device=cpu) = aten::mul(%a, %v)
   return (%r))"),
-            "{r | store r | also make i} [2, 3]\n");
+            "{r | store r | rematerialize i} [2, 3]\n");
 }
 
 TEST(Fuse, ARangeThatIsAResultIsStored) {
@@ -284,7 +284,7 @@ TEST(Fuse, SlicesOfGatesAreComputedByTheirReaders) {
   const std::vector<FusedItem> items = fuse(graph);
 
   EXPECT_EQ(to_string(graph, items),
-            "aten::mm m\naten::mm n\n{i, g, c | store c | also make gates} [2, 4]\n");
+            "aten::mm m\naten::mm n\n{i, g, c | store c | rematerialize gates} [2, 4]\n");
 }
 
 NodeId node_of(const CoreGraph& graph, const std::string& name) {

@@ -1,4 +1,4 @@
-// What kernels make again instead of reading it from memory, as groups before and after.
+// What kernels rematerialize instead of reading it from memory, as groups before and after.
 
 #include "passes/rematerialize.h"
 
@@ -48,23 +48,24 @@ const std::string kReadsBoth =
 const std::string kReadsIt =
     "  %r : Float(512, 256, strides=[256, 1], device=cpu) = aten::mul(%m, %s)";
 
-TEST(Recompute, WhatIsCheapToMakeOfWhatIsReadAnywayIsNotStored) {
+TEST(Rematerialize, WhatIsCheapToMakeOfWhatIsReadAnywayIsNotStored) {
   const Items items = items_of(two_kernels(kExp, kReadsBoth));
 
   EXPECT_EQ(items.before,
             "{s, y | store s y} [512, 256]\naten::mm m\n{t, r | store r} [512, 256]\n");
-  EXPECT_EQ(items.after,
-            "{s, y | store y} [512, 256]\naten::mm m\n{t, r | store r | also make s} [512, 256]\n");
+  EXPECT_EQ(
+      items.after,
+      "{s, y | store y} [512, 256]\naten::mm m\n{t, r | store r | rematerialize s} [512, 256]\n");
 }
 
-TEST(Recompute, WhatCostsMoreThanTheMemoryIsStored) {
+TEST(Rematerialize, WhatCostsMoreThanTheMemoryIsStored) {
   const Items items = items_of(two_kernels(
       "  %s : Float(512, 256, strides=[256, 1], device=cpu) = aten::pow(%x, %x)", kReadsBoth));
 
   EXPECT_EQ(items.after, items.before);
 }
 
-TEST(Recompute, ALargeInputThatWasNotReadIsPartOfTheCost) {
+TEST(Rematerialize, ALargeInputThatWasNotReadIsPartOfTheCost) {
   // exp and the line for %x are as dear as writing and reading it.
   const Items dear =
       items_of(two_kernels("  %e : Float(512, 256, strides=[256, 1], device=cpu) = aten::exp(%x)\n"
@@ -74,11 +75,12 @@ TEST(Recompute, ALargeInputThatWasNotReadIsPartOfTheCost) {
   const Items cheap = items_of(two_kernels(kExp, kReadsIt));
 
   EXPECT_EQ(dear.after, dear.before);
-  EXPECT_EQ(cheap.after,
-            "{s, y | store y} [512, 256]\naten::mm m\n{r | store r | also make s} [512, 256]\n");
+  EXPECT_EQ(
+      cheap.after,
+      "{s, y | store y} [512, 256]\naten::mm m\n{r | store r | rematerialize s} [512, 256]\n");
 }
 
-TEST(Recompute, ARowsNumberIsReadAtNoCost) {
+TEST(Rematerialize, ARowsNumberIsReadAtNoCost) {
   const Items items = items_of(two_kernels(
       "  %d : Float(512, 256, strides=[256, 1], device=cpu) = aten::sub(%x, %row, %one)\n"
       "  %s : Float(512, 256, strides=[256, 1], device=cpu) = aten::exp(%d)",
@@ -86,10 +88,10 @@ TEST(Recompute, ARowsNumberIsReadAtNoCost) {
 
   EXPECT_EQ(items.after,
             "{d, s, y | store y} [512, 256]\naten::mm m\n"
-            "{t, r | store r | also make d s} [512, 256]\n");
+            "{t, r | store r | rematerialize d s} [512, 256]\n");
 }
 
-TEST(Recompute, ValuesThatAreMadeOfOneAnotherAreMadeAgainTogether) {
+TEST(Rematerialize, ValuesThatAreMadeOfOneAnotherAreRematerializedTogether) {
   const Items items = items_of(
       two_kernels("  %e : Float(512, 256, strides=[256, 1], device=cpu) = aten::exp(%x)\n"
                   "  %s : Float(512, 256, strides=[256, 1], device=cpu) = aten::mul(%e, %x)",
@@ -101,10 +103,10 @@ TEST(Recompute, ValuesThatAreMadeOfOneAnotherAreMadeAgainTogether) {
             "{e, s, y | store e s y} [512, 256]\naten::mm m\n{t, u, r | store r} [512, 256]\n");
   EXPECT_EQ(items.after,
             "{e, s, y | store y} [512, 256]\naten::mm m\n"
-            "{t, u, r | store r | also make e s} [512, 256]\n");
+            "{t, u, r | store r | rematerialize e s} [512, 256]\n");
 }
 
-TEST(Recompute, WiderLinesAreCountedAsMany) {
+TEST(Rematerialize, WiderLinesAreCountedAsMany) {
   const std::string text = R"(graph(%x : Float(1024, 512, strides=[512, 1], device=cpu),
       %p : Float(2, 1024, 512, strides=[524288, 512, 1], device=cpu),
       %q : Float(3, 1024, 512, strides=[524288, 512, 1], device=cpu)):
@@ -118,7 +120,7 @@ TEST(Recompute, WiderLinesAreCountedAsMany) {
   EXPECT_EQ(items_of(text).after, items_of(text).before);
 }
 
-TEST(Recompute, WhatLiesInAnotherOrderIsNotReadInstead) {
+TEST(Rematerialize, WhatLiesInAnotherOrderIsNotReadInstead) {
   const Items items = items_of(R"(graph(%x : Float(256, 512, strides=[512, 1], device=cpu),
       %p : Float(2, 512, 256, strides=[131072, 256, 1], device=cpu),
       %q : Float(3, 512, 256, strides=[131072, 256, 1], device=cpu)):
@@ -134,7 +136,7 @@ TEST(Recompute, WhatLiesInAnotherOrderIsNotReadInstead) {
   EXPECT_EQ(items.after, items.before);
 }
 
-TEST(Recompute, AnInputThatIsWrittenIsNotReadLater) {
+TEST(Rematerialize, AnInputThatIsWrittenIsNotReadLater) {
   const Items items = items_of(
       two_kernels(kExp, kReadsIt + "\n  %f : bool = prim::Constant[value=0]()\n"
                                    "  %c : Float(512, 256, strides=[256, 1], device=cpu) = "
@@ -143,13 +145,13 @@ TEST(Recompute, AnInputThatIsWrittenIsNotReadLater) {
   EXPECT_EQ(items.after, items.before);
 }
 
-TEST(Recompute, WhatTheCallerReadsIsStored) {
+TEST(Rematerialize, WhatTheCallerReadsIsStored) {
   const Items items = items_of(two_kernels(kExp, kReadsBoth, "%r, %s"));
 
   EXPECT_EQ(items.after, items.before);
 }
 
-TEST(Recompute, WhatALibraryCallReadsIsStored) {
+TEST(Rematerialize, WhatALibraryCallReadsIsStored) {
   const Items items = items_of(two_kernels(
       kExp,
       "  %n : Float(512, 256, strides=[256, 1], device=cpu) = aten::mm(%s, %w)\n" + kReadsBoth,
@@ -158,7 +160,7 @@ TEST(Recompute, WhatALibraryCallReadsIsStored) {
   EXPECT_EQ(items.after, items.before);
 }
 
-TEST(Recompute, WhatIsReadThroughAViewIsStored) {
+TEST(Rematerialize, WhatIsReadThroughAViewIsStored) {
   const Items items =
       items_of(two_kernels(kExp,
                            "  %zero : int = prim::Constant[value=0]()\n"
@@ -172,7 +174,7 @@ TEST(Recompute, WhatIsReadThroughAViewIsStored) {
   EXPECT_EQ(items.after, items.before);
 }
 
-TEST(Recompute, ASmallValueIsStored) {
+TEST(Rematerialize, ASmallValueIsStored) {
   std::string text = two_kernels(kExp, kReadsBoth);
   for (size_t at; (at = text.find("512")) != std::string::npos;) text.replace(at, 3, "2");
 
@@ -181,7 +183,7 @@ TEST(Recompute, ASmallValueIsStored) {
   EXPECT_EQ(items.after, items.before);
 }
 
-TEST(Recompute, AKernelThatStoresNothingAnyMoreIsLeftOut) {
+TEST(Rematerialize, AKernelThatStoresNothingAnyMoreIsLeftOut) {
   const Items items = items_of(R"(graph(%x : Float(512, 256, strides=[256, 1], device=cpu),
       %p : Float(2, 512, 256, strides=[131072, 256, 1], device=cpu),
       %q : Float(3, 512, 256, strides=[131072, 256, 1], device=cpu)):
@@ -194,11 +196,11 @@ TEST(Recompute, AKernelThatStoresNothingAnyMoreIsLeftOut) {
             "{n | store n} [512, 256]\n{r | store r} [2, 512, 256]\n"
             "{s | store s} [3, 512, 256]\n");
   EXPECT_EQ(items.after,
-            "{r | store r | also make n} [2, 512, 256]\n"
-            "{s | store s | also make n} [3, 512, 256]\n");
+            "{r | store r | rematerialize n} [2, 512, 256]\n"
+            "{s | store s | rematerialize n} [3, 512, 256]\n");
 }
 
-TEST(Recompute, AKernelWithIndicesToCheckStaysThoughNobodyReadsIt) {
+TEST(Rematerialize, AKernelWithIndicesToCheckStaysThoughNobodyReadsIt) {
   const Items items = items_of(R"(graph(%x : Float(4, 2, strides=[2, 1], device=cpu),
       %i : Long(2, strides=[1], device=cpu)):
   %zero : int = prim::Constant[value=0]()
@@ -209,7 +211,7 @@ TEST(Recompute, AKernelWithIndicesToCheckStaysThoughNobodyReadsIt) {
   EXPECT_EQ(items.after, "{g | store} [2, 2]\n{r | store r} [4, 2]\n");
 }
 
-TEST(Recompute, AKernelThatCannotBeOneStoresNoMoreWhenItIsSplit) {
+TEST(Rematerialize, AKernelThatCannotBeOneStoresNoMoreWhenItIsSplit) {
   const CoreGraph graph = named_core_graph(two_kernels(kExp, kReadsBoth));
   const std::vector<FusedItem> items = rematerialize(graph, fuse(graph), kLeastBytes);
   const auto& first = std::get<FusionGroup>(items.at(0));

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 # too. test_random.py is about the others.
 os.environ.setdefault("TORCH_LAZY_RNG", "eager")
 
-# Tensors of tests are small: kernels make values of any size again where that is cheaper.
+# Tensors of tests are small: kernels rematerialize values of any size where that is cheaper.
 os.environ.setdefault("TORCH_LAZY_REMATERIALIZE_BYTES", "1")
 
 # Kernels are kept for the child processes of this run, and not beside the user's.
