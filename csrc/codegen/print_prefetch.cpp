@@ -1,6 +1,8 @@
 // NestPrinter's prefetches. Where there are sweeps, rows of memory are asked for one sweep ahead,
 // so that they arrive while another sweep computes; where there are none, some lines ahead. The
-// hardware's own prefetching ends with a page, and so with most rows.
+// hardware's own prefetching ends with a page, and so with most rows. Without the former, cross
+// entropy over rows of 8,192 floats takes 1.25 times as long, without the latter Adam 1.8 times
+// (one core of a Zen 4).
 
 #include <algorithm>
 
