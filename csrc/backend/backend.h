@@ -1,10 +1,9 @@
-// The interface of an execution backend: all that a vendor includes.
+// The interface of an execution backend: it compiles graphs into executables.
 //
-// A backend gives the core a device with memory, says whether it has eager kernels, and compiles
-// graphs into executables. Tensors are the currency: at::Tensor on the backend's own device (its
-// dispatch key, its allocator), never on device `lazy`.
+// Tensors are the currency: at::Tensor on the backend's own device (its dispatch key, its
+// allocator), never on device `lazy`.
 //
-// Threads: compile() is called from a background thread, everything else from the thread that
+// Threads: compile() and trim() are called from a background thread, run() from the thread that
 // records; an Executable is run by one thread at a time. No call may take Python's GIL while it
 // holds a lock of its own.
 //
@@ -13,43 +12,23 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/Allocator.h>
-#include <c10/core/Device.h>
-#include <c10/core/Stream.h>
 
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace torch::jit {
 struct Graph;
-struct Node;
 }  // namespace torch::jit
 
 namespace torch_lazy {
 
 // Changed with every incompatible change of this file; a library built for another version is
 // refused when it registers.
-constexpr int kBackendInterfaceVersion = 3;
-
-struct DeviceProperties {
-  std::string name;
-  c10::Device device;         // where this backend's tensors live, e.g. cpu or cuda:0
-  int64_t total_memory = 0;   // bytes; 0 when unknown
-  bool asynchronous = false;  // run() may return before the work is done
-};
-
-// An operation marked for a point on a backend's stream.
-class Event {
- public:
-  virtual ~Event() = default;
-  virtual bool finished() const = 0;
-  virtual void wait() const = 0;  // blocks the calling thread; must not hold the GIL
-};
+constexpr int kBackendInterfaceVersion = 4;
 
 // What a graph's types do not say of an input.
 struct GraphInput {
@@ -65,21 +44,9 @@ struct CompileOptions {
   std::vector<GraphInput> inputs;  // one per graph input
   // torch.use_deterministic_algorithms was on when recorded: equal runs give equal bits.
   bool deterministic = false;
-  bool verify = false;  // check metadata of every value against the graph while running
+  // Check the metadata of what operators return against the graph while running.
+  bool verify = false;
   bool operator==(const CompileOptions&) const = default;
-};
-
-// What a run is given. References are valid during run() only.
-struct RunArguments {
-  // One per graph input, in order, with the sizes, strides and dtype of the input's type. Inputs
-  // may share storage. Writes to them must be visible in their storage when run() has finished.
-  // Dynamic scalars, constants that became arguments, are the last ones: 0-dim doubles on the
-  // CPU.
-  c10::ArrayRef<at::Tensor> inputs;
-  c10::ArrayRef<int64_t> sizes;
-  // Indices of inputs whose storage nobody else can reach: its memory may be reused.
-  c10::ArrayRef<uint32_t> donated;
-  c10::Stream stream;
 };
 
 struct RunFailure {
@@ -100,53 +67,29 @@ struct RunResult {
 class Executable {
  public:
   virtual ~Executable() = default;
-  virtual RunResult run(const RunArguments& arguments) = 0;
-  virtual int64_t workspace_bytes() const { return 0; }  // taken from the allocator during run()
-  // Bytes from which Backend::load makes an equal executable; empty when it cannot be kept.
-  virtual std::string serialize() const { return {}; }
-};
 
-// A compile that may still be under way.
-class CompileHandle {
- public:
-  virtual ~CompileHandle() = default;
-  virtual bool ready() const = 0;
-  // Blocks until ready; raises what the compile raised.
-  virtual std::shared_ptr<Executable> get() = 0;
+  // `inputs` has one tensor per graph input, in order, with the sizes, strides and dtype of the
+  // input's type; they are valid during the call only. Inputs may share storage. Writes to them are
+  // visible in their storage when run() has returned. Dynamic scalars, constants that became
+  // inputs, are the last ones: 0-dim doubles on the CPU.
+  virtual RunResult run(c10::ArrayRef<at::Tensor> inputs) = 0;
 };
 
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  virtual std::string name() const = 0;
-  virtual int device_count() const = 0;
-  virtual DeviceProperties properties(c10::DeviceIndex index) const = 0;
-
-  // Whether operations can run one at a time through ATen on this backend's tensors. Without eager
-  // kernels, unmatched operations run on the CPU.
-  virtual bool has_eager_kernels() const = 0;
-
-  virtual c10::Allocator* allocator(c10::DeviceIndex index) = 0;
-  virtual void copy(const at::Tensor& source, at::Tensor& destination, bool non_blocking,
-                    c10::Stream stream) = 0;
-  virtual c10::Stream current_stream(c10::DeviceIndex index) = 0;
-  virtual std::unique_ptr<Event> record_event(c10::Stream stream) = 0;
-  virtual void synchronize(c10::DeviceIndex index) = 0;
-
-  // Whether the nodes can be compiled together. What no group supports runs through ATen.
-  virtual bool supports(c10::ArrayRef<const torch::jit::Node*> group) const = 0;
+  // The hardware that executables run on, for users to read: "AMD EPYC 9B14".
+  virtual std::string device_name() const = 0;
 
   // The graph is TorchScript as recorded: in-place and view operators stand on it as called, every
   // value has a complete tensor type, outputs are the values whose storages outlive the graph.
-  virtual std::unique_ptr<CompileHandle> compile(std::shared_ptr<torch::jit::Graph> graph,
-                                                 const CompileOptions& options) = 0;
-  // Raises when the bytes are not from serialize() of the same backend and version.
-  virtual std::shared_ptr<Executable> load(std::string_view serialized);
+  virtual std::shared_ptr<Executable> compile(std::shared_ptr<torch::jit::Graph> graph,
+                                              const CompileOptions& options) = 0;
 
   // Nothing was compiled for a while and nothing waits to be: what only compiles need may be given
-  // back. Called from the background thread.
-  virtual void rest() {}
+  // back to the system.
+  virtual void trim() {}
 };
 
 }  // namespace torch_lazy

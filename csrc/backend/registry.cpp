@@ -27,17 +27,6 @@ Registry& registry() {
   return *instance;
 }
 
-class CompiledHandle final : public CompileHandle {
- public:
-  explicit CompiledHandle(std::shared_ptr<Executable> executable)
-      : executable_(std::move(executable)) {}
-  bool ready() const override { return true; }
-  std::shared_ptr<Executable> get() override { return executable_; }
-
- private:
-  std::shared_ptr<Executable> executable_;
-};
-
 }  // namespace
 
 void register_backend(const std::string& name, BackendFactory factory, int interface_version) {
@@ -68,14 +57,6 @@ Backend& backend_by_name(const std::string& name) {
               "' is registered; there are: ", known);
   if (!found->second.backend) found->second.backend = found->second.factory();
   return *found->second.backend;
-}
-
-std::unique_ptr<CompileHandle> compiled(std::shared_ptr<Executable> executable) {
-  return std::make_unique<CompiledHandle>(std::move(executable));
-}
-
-std::shared_ptr<Executable> Backend::load(std::string_view) {
-  TORCH_CHECK(false, "backend '", name(), "' cannot load executables: it keeps none");
 }
 
 }  // namespace torch_lazy

@@ -20,7 +20,4 @@ std::vector<std::string> registered_backends();
 // those that are.
 Backend& backend_by_name(const std::string& name);
 
-// A CompileHandle for backends that compile at once.
-std::unique_ptr<CompileHandle> compiled(std::shared_ptr<Executable> executable);
-
 }  // namespace torch_lazy

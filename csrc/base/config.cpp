@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/disk_cache.h"
+#include "base/warn.h"
 
 namespace torch_lazy {
 namespace {
@@ -45,6 +46,8 @@ void read_choice(const char* name, Target& target, const char* first, Value if_f
 }
 
 void read_environment(Config& config) {
+  if (const char* backend = std::getenv("TORCH_LAZY_BACKEND"); backend && *backend)
+    set_backend_name(current_backend_name(backend));
   std::atomic<int> enabled{1};
   read_integer("TORCH_LAZY", 0, 1, enabled);
   if (!enabled) config.defer = Defer::kNever;
@@ -74,18 +77,23 @@ void read_environment(Config& config) {
 std::mutex backend_mutex;  // guards what selected_backend() refers to
 
 std::string& selected_backend() {
-  static std::string& name = *new std::string([] {
-    const char* text = std::getenv("TORCH_LAZY_BACKEND");
-    return std::string(text && *text ? text : "cpu");
-  }());
+  static std::string& name = *new std::string("cpu");
   return name;
 }
 
 }  // namespace
 
 std::string backend_name() {
+  config();  // has read the environment
   const std::lock_guard<std::mutex> lock(backend_mutex);
   return selected_backend();
+}
+
+std::string current_backend_name(std::string name) {
+  if (name != "interpreter") return name;
+  static std::atomic<bool> warned{false};
+  if (!warned.exchange(true)) warn("torch_lazy's backend 'interpreter' is called 'reference' now");
+  return "reference";
 }
 
 void set_backend_name(std::string name) {

@@ -50,6 +50,9 @@ inline Config& config() {
 
 // The registered backend that compiles windows from now on: "cpu" unless set. Thread-safe.
 std::string backend_name();
+// What a backend is called now: "interpreter" is an old name of "reference", of which the user is
+// warned once.
+std::string current_backend_name(std::string name);
 void set_backend_name(std::string name);
 
 }  // namespace torch_lazy

@@ -1,4 +1,4 @@
-// Places in one block of memory for values that live during parts of a run only.
+// Offsets in one block of memory for values that live during parts of a run only.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace torch_lazy {
 
-// Values whose lives do not overlap share memory: first fit by time of birth, each placed in the
+// Values whose lives do not overlap share memory: first fit by time of birth, each in the
 // lowest gap that is free for all of its life.
 class Arena {
  public:

@@ -9,10 +9,10 @@ namespace {
 using codegen::BufferBinding;
 using codegen::LoweredKernel;
 
-class Placer {
+class Assigner {
  public:
-  Placer(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
-         const std::vector<FusedItem>& items)
+  Assigner(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
+           const std::vector<FusedItem>& items)
       : graph_(graph), inputs_(inputs), items_(items) {
     for (size_t id = 0; id < graph.values.size(); ++id) {
       result_.roots.push_back(ValueId(id));
@@ -20,14 +20,14 @@ class Placer {
     }
   }
 
-  BufferAssignment place() {
+  BufferAssignment run() {
     find_positions();
-    // Partial writes first, last one first, so that a chain that ends in a mutation is known.
+    // Partial writes first, last one first, so that a chain that ends in a write-back is known.
     for (size_t id = graph_.nodes.size(); id-- > 0;)
-      if (node(NodeId(id)).kind == CoreKind::kMutation) place_mutation(NodeId(id));
+      if (node(NodeId(id)).kind == CoreKind::kMutation) assign_write_back(NodeId(id));
     for (size_t id = 0; id < graph_.nodes.size(); ++id) {
-      if (node(NodeId(id)).kind == CoreKind::kScatter) place_scatter(NodeId(id));
-      if (node(NodeId(id)).kind == CoreKind::kCat) place_cat(NodeId(id));
+      if (node(NodeId(id)).kind == CoreKind::kScatter) assign_scatter(NodeId(id));
+      if (node(NodeId(id)).kind == CoreKind::kCat) assign_cat(NodeId(id));
     }
     return std::move(result_);
   }
@@ -76,7 +76,7 @@ class Placer {
     return found == last_read_.end() ? -1 : found->second;
   }
 
-  // Nobody sees the value but as a whole and with its own indices.
+  // Every reader sees the value as a whole and with its own indices.
   bool can_move(ValueId id) const {
     if (result_.roots[size_t(id)] != id) return false;
     for (const NodeId user : value(id).users) {
@@ -86,7 +86,7 @@ class Placer {
     return true;
   }
 
-  // ---- The mutation epilogue ----
+  // ---- Write-backs ----
 
   // The region of the target, from the first element of the input it belongs to.
   Layout region_of(ValueId target) const {
@@ -97,7 +97,7 @@ class Placer {
     return layout;
   }
 
-  void place_mutation(NodeId id) {
+  void assign_write_back(NodeId id) {
     const ValueId target = node(id).inputs[0], source = node(id).inputs[1];
     const ValueId input = graph_.base_of(target);
     const CoreValue& made = value(source);
@@ -110,13 +110,13 @@ class Placer {
     const bool scatter = node(made.producer).kind == CoreKind::kScatter &&
                          starts_at(source, target) && result_.roots[size_t(source)] == source;
     if (!kernel && !scatter) return;
-    place_in(source, input, region_of(target));
-    if (scatter) place_chain(source, input, region_of(target));
+    assign_to(source, input, region_of(target));
+    if (scatter) assign_chain(source, input, region_of(target));
     result_.written_in_place.insert(id);
   }
 
-  void place_in(ValueId id, ValueId root, const Layout& layout) {
-    placed_in_[root].push_back(id);
+  void assign_to(ValueId id, ValueId root, const Layout& layout) {
+    assigned_to_[root].push_back(id);
     result_.roots[size_t(id)] = root;
     result_.layouts[size_t(id)] = layout;
   }
@@ -146,19 +146,19 @@ class Placer {
            region_of(a) == region_of(b) && value(a).dtype == value(b).dtype;
   }
 
-  void place_chain(ValueId made, ValueId input, const Layout& layout) {
+  void assign_chain(ValueId made, ValueId input, const Layout& layout) {
     for (;;) {
       const NodeId producer = value(made).producer;
       if (producer == kNoId || node(producer).kind != CoreKind::kScatter) return;
-      place_in(made, input, layout);
+      assign_to(made, input, layout);
       made = node(producer).inputs[0];
     }
   }
 
   // ---- Partial writes and cats of temporaries ----
 
-  // All readers of the value, but `last`, have run before `last` does. The mutation epilogue comes
-  // after all else; being the target of one is not reading.
+  // All readers of the value, but `last`, have run before `last` does. Write-backs come after all
+  // else; being the target of one is not reading.
   bool read_before(ValueId id, NodeId last) const {
     const auto before = [&](NodeId user, ValueId read) {
       if (user == kNoId) return false;
@@ -189,10 +189,10 @@ class Placer {
            result_.root(owner) != result_.root(graph_.base_of(base));
   }
 
-  void place_scatter(NodeId id) {
+  void assign_scatter(NodeId id) {
     const ValueId made = node(id).outputs[0], base = node(id).inputs[0];
     if (result_.roots[size_t(made)] != made) return;
-    // An input may be changed for its mutation only, which was looked at before.
+    // An input may be changed for its write-back only, which was looked at before.
     if (value(graph_.base_of(base)).producer == kNoId || graph_.base_of(base) != base) return;
     if (node(value(base).producer).kind == CoreKind::kNumber) return;
     // Another part of the same memory may have readers that only its own value knows of: a cat and
@@ -206,10 +206,10 @@ class Placer {
     for (const NodeId user : value(made).users)
       if (user == kNoId) return;  // an output keeps memory of its own
     written_.insert(root);
-    place_in(made, root, result_.layouts[size_t(base)]);
+    assign_to(made, root, result_.layouts[size_t(base)]);
   }
 
-  void place_cat(NodeId id) {
+  void assign_cat(NodeId id) {
     const CoreNode& cat = node(id);
     const ValueId whole = cat.outputs[0];
     if (result_.roots[size_t(whole)] != whole) return;
@@ -226,19 +226,19 @@ class Placer {
       Layout layout{part.sizes, value(whole).strides, begin * value(whole).strides[dim]};
       begin += part.sizes[dim];
       const bool once = std::count(cat.inputs.begin(), cat.inputs.end(), piece) == 1;
-      if (once && graph_.base_of(piece) != piece && place_viewed(piece, whole, layout)) {
+      if (once && graph_.base_of(piece) != piece && assign_viewed(piece, whole, layout)) {
         result_.joined[id].insert(i);
         continue;
       }
       if (!once || !in_kernel_[size_t(piece)] || !can_move(piece) || written_.count(piece))
         continue;
-      place_in(piece, whole, layout);
+      assign_to(piece, whole, layout);
       result_.joined[id].insert(i);
     }
   }
 
-  // A piece that is all of a value, seen through a view that nobody else reads.
-  bool place_viewed(ValueId piece, ValueId whole, const Layout& target) {
+  // A piece that is all of a value, seen through a view that has no other reader.
+  bool assign_viewed(ValueId piece, ValueId whole, const Layout& target) {
     const ValueId made = graph_.base_of(piece);
     const CoreValue& base = value(made);
     if (base.producer == kNoId || base.users.size() != 1 || value(piece).users.size() != 1)
@@ -246,7 +246,7 @@ class Placer {
     if (result_.roots[size_t(made)] != made || written_.count(made)) return false;
     if (value(piece).numel() != base.numel() || value(piece).dtype != base.dtype) return false;
     if (!in_kernel_[size_t(made)] && !is_joined_by_kernels(made)) return false;
-    std::vector<ValueId> movers = placed_in_[made];
+    std::vector<ValueId> movers = assigned_to_[made];
     movers.push_back(made);
     std::vector<Layout> layouts;
     for (const ValueId mover : movers) {
@@ -255,7 +255,7 @@ class Placer {
       if (!layout) return false;
       layouts.push_back(*layout);
     }
-    for (size_t i = 0; i < movers.size(); ++i) place_in(movers[i], whole, layouts[i]);
+    for (size_t i = 0; i < movers.size(); ++i) assign_to(movers[i], whole, layouts[i]);
     return true;
   }
 
@@ -269,9 +269,9 @@ class Placer {
   const CoreGraph& graph_;
   const std::vector<GraphInput>& inputs_;
   const std::vector<FusedItem>& items_;
-  std::unordered_map<ValueId, std::vector<ValueId>> placed_in_;  // by root
-  std::vector<int32_t> position_;                                // by node: the item that runs it
-  std::vector<bool> in_kernel_;                                  // by value: stored by a kernel
+  std::unordered_map<ValueId, std::vector<ValueId>> assigned_to_;  // by root
+  std::vector<int32_t> position_;                                  // by node: the item that runs it
+  std::vector<bool> in_kernel_;                                    // by value: stored by a kernel
   std::unordered_map<uint32_t, int64_t> last_read_;  // by storage: the last item that reads it
   int64_t last_failing_ = -1;
   std::unordered_set<ValueId> written_;  // temporaries that partial writes go to in place
@@ -290,15 +290,15 @@ std::vector<int64_t> concrete(const codegen::Access& access, const LoweredKernel
 
 BufferAssignment assign_buffers(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
                                 const std::vector<FusedItem>& items) {
-  return Placer(graph, inputs, items).place();
+  return Assigner(graph, inputs, items).run();
 }
 
 void undo_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
-                    const std::vector<LoweredKernel>& kernels, BufferAssignment& placements,
-                    std::vector<ValueId>& taken_back) {
+                    const std::vector<LoweredKernel>& kernels, BufferAssignment& assignment,
+                    std::vector<ValueId>& undone) {
   const auto input_of = [&](const BufferBinding& binding) -> int32_t {
     if (binding.value < 0) return kNoId;
-    return graph.values[size_t(placements.root(binding.value))].input;
+    return graph.values[size_t(assignment.root(binding.value))].input;
   };
   std::vector<ValueId> conflicts;
   for (const LoweredKernel& writer : kernels)
@@ -320,12 +320,12 @@ void undo_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& input
     }
   for (const ValueId id : conflicts) {
     const CoreValue& value = graph.values[size_t(id)];
-    if (placements.root(id) == id) continue;
-    placements.roots[size_t(id)] = id;
-    placements.layouts[size_t(id)] = {value.sizes, value.strides, 0};
+    if (assignment.root(id) == id) continue;
+    assignment.roots[size_t(id)] = id;
+    assignment.layouts[size_t(id)] = {value.sizes, value.strides, 0};
     for (const NodeId user : value.users)
-      if (user != kNoId) placements.written_in_place.erase(user);
-    taken_back.push_back(id);
+      if (user != kNoId) assignment.written_in_place.erase(user);
+    undone.push_back(id);
   }
 }
 

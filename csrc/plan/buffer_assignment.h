@@ -27,13 +27,13 @@ struct BufferAssignment {
 //  - nothing reads the old content of that storage afterwards, and in the kernel itself only the
 //    element that is written (which undo_conflicts sees to, once loops are known),
 //  - nothing that runs later can fail on data,
-//  - nobody needs the value with another layout.
+//  - no reader needs the value with another layout.
 BufferAssignment assign_buffers(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
                                 const std::vector<FusedItem>& items);
 
-// Takes back what conflicts with the loads of a group's kernels, and adds it to `taken_back`.
+// Undoes what conflicts with the loads of a group's kernels, and adds it to `undone`.
 void undo_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
                     const std::vector<codegen::LoweredKernel>& kernels,
-                    BufferAssignment& placements, std::vector<ValueId>& taken_back);
+                    BufferAssignment& assignment, std::vector<ValueId>& undone);
 
 }  // namespace torch_lazy

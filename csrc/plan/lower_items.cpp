@@ -23,9 +23,9 @@ class ItemLowering {
     for (const GraphInput& input : inputs) offsets_.push_back(input.offset);
   }
 
-  // BufferAssignment are guesses until the kernels are known: one whose kernel reads the old
-  // content at other elements than it writes is taken back. A group is lowered again only where a
-  // value that it touches has got another layout.
+  // An assignment is a guess until the kernels are known: one whose kernel reads the old content at
+  // other elements than it writes is undone. A group is lowered again only where a value that it
+  // touches has got another layout.
   LoweredItems run() {
     std::vector<Layout> layouts;
     for (const CoreValue& value : graph_.values) layouts.push_back({value.sizes, value.strides, 0});
@@ -34,22 +34,22 @@ class ItemLowering {
       const PassTimer timer("lower");
       for (FusedItem& item : fused) lower_first(layouts, std::move(item));
     }
-    const PassTimer timer("place");
+    const PassTimer timer("assign buffers");
     fused.clear();
     for (const LoweredItem& lowered : items_) fused.push_back(lowered.item);
     buffer_assignment_ = assign_buffers(graph_, inputs_, fused);
-    std::vector<ValueId> taken_back;
+    std::vector<ValueId> undone;
     do {
-      std::vector<bool> laid_out_anew(layouts.size());
+      std::vector<bool> laid_out_again(layouts.size());
       for (size_t id = 0; id < layouts.size(); ++id)
-        laid_out_anew[id] = !(layouts[id] == buffer_assignment_.layouts[id]);
+        laid_out_again[id] = !(layouts[id] == buffer_assignment_.layouts[id]);
       layouts = buffer_assignment_.layouts;
-      taken_back.clear();
+      undone.clear();
       for (LoweredItem& lowered : items_) {
-        if (touches(lowered, laid_out_anew)) lower_again(layouts, lowered);
-        undo_conflicts(graph_, inputs_, lowered.kernels, buffer_assignment_, taken_back);
+        if (touches(lowered, laid_out_again)) lower_again(layouts, lowered);
+        undo_conflicts(graph_, inputs_, lowered.kernels, buffer_assignment_, undone);
       }
-    } while (!taken_back.empty());
+    } while (!undone.empty());
     return {std::move(items_), std::move(buffer_assignment_)};
   }
 

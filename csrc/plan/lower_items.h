@@ -7,7 +7,7 @@
 #include "codegen/lower.h"
 #include "passes/fuse.h"
 #include "plan/buffer_assignment.h"
-#include "plan/plan.h"
+#include "plan/make_plan.h"
 
 namespace torch_lazy {
 
@@ -18,7 +18,7 @@ struct LoweredItem {
 
 struct LoweredItems {
   std::vector<LoweredItem> items;  // in the order they run
-  BufferAssignment placements;
+  BufferAssignment buffer_assignment;
 };
 
 // Groups that cannot be a kernel are split, down to nodes for library calls.

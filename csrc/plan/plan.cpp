@@ -1,394 +1,134 @@
 #include "plan/plan.h"
 
-#include <ATen/ops/scalar_tensor.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <map>
-#include <unordered_map>
 #include <unordered_set>
 
-#include "base/pass_times.h"
-#include "plan/arena.h"
-#include "plan/lower_items.h"
-#include "plan/plan_lives.h"
-#include "plan/steps_from_graph.h"
+#include "ops/operator_info.h"
 
 namespace torch_lazy {
 namespace {
 
-using codegen::BufferBinding;
-using codegen::LoweredKernel;
+void append_slots(const Operand& operand, std::vector<uint32_t>& slots) {
+  if (operand.kind == Operand::Kind::kValue) slots.push_back(operand.value);
+  for (const Operand& element : operand.elements) append_slots(element, slots);
+}
 
-class Planner {
- public:
-  Planner(const CoreGraph& graph, const std::vector<GraphInput>& inputs, const PlanOptions& options)
-      : graph_(graph), inputs_(inputs), options_(options) {
-    for (const GraphInput& input : inputs) offsets_.push_back(input.offset);
+struct SlotCollector {
+  std::vector<uint32_t>& slots;
+
+  void operator()(const AllocateStep& step) const { slots.push_back(step.slot); }
+  void operator()(const ConstantStep& step) const { slots.push_back(step.slot); }
+  void operator()(const ViewStep& step) const { slots.insert(slots.end(), {step.base, step.slot}); }
+  void operator()(const CopyStep& step) const {
+    slots.insert(slots.end(), {step.source, step.target});
+  }
+  void operator()(const CheckStep& step) const {
+    slots.push_back(step.indices);
+    add(step.raise);
+  }
+  void operator()(const LibraryStep& step) const { add(step.step); }
+  void operator()(const KernelStep& step) const {
+    for (const BufferLocation& pointer : step.pointers)
+      if (!pointer.arena) slots.push_back(pointer.slot);
   }
 
-  Plan make() {
-    LoweredItems lowered_items = lower_items(graph_, inputs_, options_);
-    items_ = std::move(lowered_items.items);
-    buffer_assignment_ = std::move(lowered_items.placements);
-    const PassTimer timer("plan");
-    plan_.slots = uint32_t(graph_.values.size());
-    library_ = steps_from_graph(*graph_.graph, c10::kCPU);
-    map_library_slots();
-    choose_memory();
-    for (const LoweredItem& lowered : items_) emit(lowered);
-    for (const LoweredItem& lowered : items_)
-      if (const auto* id = std::get_if<NodeId>(&lowered.item)) keep_source(*id);
-    for (const LoweredItem& lowered : items_)
-      if (const auto* id = std::get_if<NodeId>(&lowered.item)) emit_mutation(*id);
-    for (const ValueId id : graph_.outputs) tensor_slot(id);
-    for (const ValueId id : graph_.inputs) plan_.inputs.push_back(uint32_t(id));
-    for (const ValueId id : graph_.outputs) plan_.outputs.push_back(uint32_t(id));
-    finish();
-    return std::move(plan_);
+  void add(const Step& call) const {
+    for (const Operand& operand : call.operands) append_slots(operand, slots);
+    for (const int64_t slot : call.outputs)
+      if (slot >= 0) slots.push_back(uint32_t(slot));
   }
+};
 
- private:
-  const CoreNode& node(NodeId id) const { return graph_.nodes[size_t(id)]; }
-  const CoreValue& value(ValueId id) const { return graph_.values[size_t(id)]; }
+std::string layout_text(const Extents& sizes, const Extents& strides, int64_t offset) {
+  return fmt::format("[{}] strides [{}]{}", fmt::join(sizes, ", "), fmt::join(strides, ", "),
+                     offset ? fmt::format(" + {}", offset) : "");
+}
 
-  // ---- Slots ----
-
-  void map_library_slots() {
-    value_of_slot_.assign(library_.slots, kNoId);
-    std::unordered_map<const torch::jit::Value*, ValueId> ids;
-    for (size_t id = 0; id < graph_.values.size(); ++id)
-      ids.emplace(graph_.values[id].value, ValueId(id));
-    for (size_t i = 0; i < library_.inputs.size(); ++i)
-      value_of_slot_[library_.inputs[i]] = graph_.inputs[i];
-    size_t index = 0, step = 0;
-    for (const torch::jit::Node* jit_node : graph_.graph->nodes()) {
-      if (step < library_.nodes.size() && library_.nodes[step] == index) {
-        const auto& makes = library_.makes[step];
-        for (size_t i = 0; i < makes.size(); ++i)
-          value_of_slot_[size_t(library_.steps[step].outputs[i])] = ids.at(makes[i]);
-        step_of_[jit_node] = step++;
-      }
-      ++index;
+struct Printer {
+  std::string operator()(const AllocateStep& step) const {
+    return fmt::format("%{} = empty {} {}", step.slot, c10::toString(step.dtype),
+                       layout_text(step.sizes, step.strides, 0));
+  }
+  std::string operator()(const ConstantStep& step) const {
+    return fmt::format("%{} = constant", step.slot);
+  }
+  std::string operator()(const ViewStep& step) const {
+    return fmt::format("%{} = view %{} {}", step.slot, step.base,
+                       layout_text(step.layout.sizes, step.layout.strides, step.layout.offset));
+  }
+  std::string operator()(const CopyStep& step) const {
+    return fmt::format("copy %{} to %{}", step.source, step.target);
+  }
+  std::string operator()(const CheckStep& step) const {
+    return fmt::format("check %{} < {} for {}", step.indices, step.limit, step.raise.op->name);
+  }
+  std::string operator()(const LibraryStep& step) const {
+    std::vector<std::string> outputs;
+    for (const int64_t slot : step.step.outputs) outputs.push_back(fmt::format("%{}", slot));
+    return fmt::format("{}{}call {}", fmt::join(outputs, ", "), outputs.empty() ? "" : " = ",
+                       step.step.op->name);
+  }
+  std::string operator()(const KernelStep& step) const {
+    std::string text = "kernel " + step.name + "(";
+    for (size_t i = 0; i < step.pointers.size(); ++i) {
+      const BufferLocation& place = step.pointers[i];
+      text += i ? ", " : "";
+      if (step.lowered.buffers[i].written) text += "out ";
+      text += place.arena ? fmt::format("arena+{}", place.bytes) : fmt::format("%{}", place.slot);
     }
+    return text + fmt::format(") {} work items", step.lowered.work_items);
   }
-
-  Step library_step(NodeId id) {
-    Step step = library_.steps[step_of_.at(node(id).node)];
-    const auto remap = [&](auto&& self, Operand& operand) -> void {
-      if (operand.kind == Operand::Kind::kValue)
-        operand.value = tensor_slot(value_of_slot_[operand.value]);
-      for (Operand& element : operand.elements) self(self, element);
-    };
-    for (Operand& operand : step.operands) remap(remap, operand);
-    for (int64_t& slot : step.outputs)
-      if (slot >= 0) slot = value_of_slot_[size_t(slot)];
-    step.released.clear();
-    return step;
-  }
-
-  uint32_t new_slot() { return plan_.slots++; }
-
-  void add(decltype(PlanStep::action) action, int64_t origin) {
-    PlanStep step;
-    step.action = std::move(action);
-    step.origin = origin;
-    plan_.steps.push_back(std::move(step));
-  }
-
-  // ---- Memory ----
-
-  // Values that are read or written by more than kernels need tensors.
-  void choose_memory() {
-    needs_tensor_.assign(graph_.values.size(), false);
-    for (const ValueId id : graph_.inputs) needs_tensor_[size_t(id)] = true;
-    for (const ValueId id : graph_.outputs) mark(id);
-    for (const LoweredItem& lowered : items_) {
-      if (const auto* group = std::get_if<FusionGroup>(&lowered.item)) {
-        for (const NodeId id : group->nodes)
-          if (node(id).kind == CoreKind::kGather)
-            for (const ValueId input : node(id).inputs) mark(input);
-        continue;
-      }
-      const CoreNode& single = node(std::get<NodeId>(lowered.item));
-      for (const ValueId id : single.inputs) mark(id);
-      for (const ValueId id : single.outputs) mark(id);
-    }
-    ready_.assign(graph_.values.size(), false);
-    for (const ValueId id : graph_.inputs) ready_[size_t(id)] = true;
-  }
-
-  void mark(ValueId id) {
-    const ValueId base = graph_.base_of(id);
-    needs_tensor_[size_t(buffer_assignment_.root(base))] = true;
-  }
-
-  void allocate(ValueId id, int64_t origin) {
-    const ValueId root = buffer_assignment_.root(id);
-    if (!needs_tensor_[size_t(root)] || ready_[size_t(root)]) return;
-    const CoreValue& made = value(root);
-    add(AllocateStep{uint32_t(root), made.dtype, made.sizes, made.strides}, origin);
-    ready_[size_t(root)] = true;
-  }
-
-  // The slot of the value as a tensor of its own sizes and strides.
-  uint32_t tensor_slot(ValueId id) {
-    const CoreValue& wanted = value(id);
-    if (ready_[size_t(id)]) return uint32_t(id);
-    const NodeId producer = wanted.producer;
-    const CoreNode& maker = node(producer);
-    if (maker.kind == CoreKind::kNumber) {
-      const at::Tensor constant = at::scalar_tensor(maker.number, wanted.dtype);
-      add(ConstantStep{uint32_t(id), constant}, maker.origin);
-      ready_[size_t(id)] = true;
-      return uint32_t(id);
-    }
-    ViewStep view{0, uint32_t(id), {}};
-    if (maker.kind == CoreKind::kView) {
-      view.base = tensor_slot(maker.inputs[0]);
-      view.layout = maker.layout;
-    } else {
-      const ValueId root = buffer_assignment_.root(id);
-      TORCH_INTERNAL_ASSERT(root != id, "%", wanted.value->debugName(),
-                            " is read before it is made");
-      view.base = tensor_slot(root);
-      view.layout = buffer_assignment_.layouts[size_t(id)];
-      view.layout.offset = first_element(id);
-    }
-    add(std::move(view), maker.origin);
-    ready_[size_t(id)] = true;
-    return uint32_t(id);
-  }
-
-  // ---- Steps ----
-
-  void emit(const LoweredItem& lowered) {
-    if (const auto* id = std::get_if<NodeId>(&lowered.item))
-      emit_node(*id);
-    else
-      emit_group(std::get<FusionGroup>(lowered.item), lowered.kernels);
-  }
-
-  void emit_group(const FusionGroup& group, const std::vector<LoweredKernel>& kernels) {
-    int64_t origin = node(group.nodes.front()).origin;
-    for (const NodeId id : group.nodes) {
-      origin = std::min(origin, node(id).origin);
-      if (node(id).kind == CoreKind::kGather) emit_check(id);
-    }
-    for (const ValueId id : group.stored) allocate(id, origin);
-    for (const LoweredKernel& kernel : kernels) {
-      KernelStep step{kernel, {}};
-      for (size_t i = 0; i < kernel.buffers.size(); ++i) step.pointers.push_back(place(kernel, i));
-      tell_overlaps(step.lowered);
-      add(std::move(step), origin);
-      ++plan_.kernels;
-    }
-    for (const ValueId id : group.stored)
-      if (buffer_assignment_.root(id) == id) ready_[size_t(id)] = true;
-    partials_.clear();
-  }
-
-  // Buffers that may share memory with one that is written.
-  void tell_overlaps(LoweredKernel& kernel) const {
-    const auto memory = [&](const BufferBinding& binding) -> int64_t {
-      if (binding.value < 0) return binding.value;
-      const ValueId root = buffer_assignment_.root(binding.value);
-      const int32_t input = value(root).input;
-      return input == kNoId ? root : -(int64_t(1) << 32) - inputs_[size_t(input)].storage;
-    };
-    std::map<int64_t, std::pair<size_t, bool>> uses;  // how many, and whether one is written
-    for (const BufferBinding& binding : kernel.buffers) {
-      auto& [count, written] = uses[memory(binding)];
-      ++count;
-      written |= binding.written;
-    }
-    for (size_t i = 0; i < kernel.buffers.size(); ++i) {
-      const auto& [count, written] = uses[memory(kernel.buffers[i])];
-      if (count > 1 && written) kernel.kernel.buffers[i].exclusive = false;
-    }
-  }
-
-  MemoryPlace place(const LoweredKernel& kernel, size_t buffer) {
-    const BufferBinding& binding = kernel.buffers[buffer];
-    const int64_t element = codegen::bytes_of(kernel.kernel.buffers[buffer].type);
-    if (binding.value <= BufferBinding::kPartial) {
-      const auto [found, made] = partials_.emplace(binding.value, MemoryPlace{});
-      if (made) {
-        const size_t index = arena_.add(kernel.partial_elements * element, plan_.steps.size());
-        found->second = MemoryPlace{true, uint32_t(index), 0};
-      }
-      arena_.use(found->second.slot, plan_.steps.size());
-      return found->second;
-    }
-    const ValueId root = buffer_assignment_.root(binding.value);
-    if (needs_tensor_[size_t(root)]) {
-      TORCH_INTERNAL_ASSERT(ready_[size_t(root)], "a kernel touches a tensor before it is made");
-      return {false, uint32_t(root), 0};
-    }
-    const auto [found, made] = arena_index_.emplace(root, 0);
-    if (made) {
-      const CoreValue& owner = value(root);
-      const int64_t elements = Layout{owner.sizes, owner.strides, 0}.end();
-      found->second = arena_.add(elements * element, plan_.steps.size());
-    }
-    arena_.use(found->second, plan_.steps.size());
-    return {true, uint32_t(found->second), 0};
-  }
-
-  void emit_check(NodeId id) {
-    const CoreNode& gather = node(id);
-    const ValueId source = gather.inputs[0];
-    CheckStep check{tensor_slot(gather.inputs[1]), value(source).sizes[size_t(gather.dims[0])],
-                    library_step(id)};
-    check.raise.outputs.assign(check.raise.outputs.size(), -1);
-    add(std::move(check), gather.origin);
-  }
-
-  void emit_node(NodeId id) {
-    const CoreNode& single = node(id);
-    switch (single.kind) {
-      case CoreKind::kMutation:
-        return;  // at the end
-      case CoreKind::kScatter:
-        emit_scatter(id);
-        return;
-      case CoreKind::kCat:
-        if (buffer_assignment_.joined.count(id)) {
-          emit_cat(id);
-          return;
-        }
-        [[fallthrough]];
-      default:
-        emit_library(id);
-    }
-  }
-
-  void emit_library(NodeId id) {
-    LibraryStep step{library_step(id), {}};
-    for (const ValueId output : node(id).outputs) {
-      if (!value(output).undefined)
-        step.outputs.push_back({uint32_t(output), value(output).sizes, value(output).strides});
-      ready_[size_t(output)] = true;
-    }
-    add(std::move(step), node(id).origin);
-    ++plan_.library_calls;
-  }
-
-  uint32_t region_slot(uint32_t base, Layout layout, int64_t origin) {
-    const uint32_t slot = new_slot();
-    add(ViewStep{base, slot, std::move(layout)}, origin);
-    return slot;
-  }
-
-  // The pieces that no kernel wrote in place are copied there.
-  void emit_cat(NodeId id) {
-    const CoreNode& cat = node(id);
-    const ValueId whole = cat.outputs[0];
-    allocate(whole, cat.origin);
-    const size_t dim = size_t(cat.dims[0]);
-    Layout layout{value(whole).sizes, value(whole).strides, 0};
-    int64_t begin = 0;
-    const std::unordered_set<size_t>& joined = buffer_assignment_.joined.at(id);
-    for (size_t i = 0; i < cat.inputs.size(); ++i) {
-      const ValueId piece = cat.inputs[i];
-      layout.sizes = value(piece).sizes;
-      layout.offset = begin * layout.strides[dim];
-      begin += layout.sizes[dim];
-      if (joined.count(i)) continue;
-      const uint32_t source = tensor_slot(piece);
-      add(CopyStep{source, region_slot(uint32_t(whole), layout, cat.origin)}, cat.origin);
-      ++plan_.copies;
-    }
-    if (buffer_assignment_.root(whole) == whole) ready_[size_t(whole)] = true;
-  }
-
-  bool is_input(ValueId id) const { return value(id).producer == kNoId; }
-
-  // Of a value, in elements from the start of the storage it lies in.
-  int64_t first_element(ValueId id) const {
-    const ValueId base = graph_.base_of(id);
-    if (base != id) return node(value(id).producer).layout.offset;
-    const ValueId root = buffer_assignment_.root(id);
-    return buffer_assignment_.layouts[size_t(id)].offset +
-           (is_input(root) ? offsets_[size_t(value(root).input)] : 0);
-  }
-
-  void emit_scatter(NodeId id) {
-    const CoreNode& scatter = node(id);
-    const ValueId made = scatter.outputs[0], base = scatter.inputs[0];
-    if (buffer_assignment_.root(made) == made) {
-      allocate(made, scatter.origin);
-      add(CopyStep{tensor_slot(base), uint32_t(made)}, scatter.origin);
-      ready_[size_t(made)] = true;
-      ++plan_.copies;
-    }
-    // The offset counts from the start of an input's storage; of `made`, from its first element.
-    Layout region = scatter.layout;
-    region.offset +=
-        first_element(made) - (is_input(graph_.base_of(base)) ? first_element(base) : 0);
-    const uint32_t target = region_slot(tensor_slot(made), region, scatter.origin);
-    add(CopyStep{tensor_slot(scatter.inputs[1]), target}, scatter.origin);
-    ++plan_.copies;
-  }
-
-  void emit_mutation(NodeId id) {
-    const CoreNode& copy = node(id);
-    if (copy.kind != CoreKind::kMutation) return;
-    if (buffer_assignment_.written_in_place.count(id)) return;
-    const auto kept = kept_sources_.find(id);
-    const uint32_t source =
-        kept != kept_sources_.end() ? kept->second : tensor_slot(copy.inputs[1]);
-    add(CopyStep{source, tensor_slot(copy.inputs[0])}, copy.origin);
-    ++plan_.copies;
-  }
-
-  // A mutation that reads an input may come after another that writes it.
-  void keep_source(NodeId id) {
-    const CoreNode& copy = node(id);
-    if (copy.kind != CoreKind::kMutation || value(graph_.base_of(copy.inputs[1])).producer != kNoId)
-      return;
-    const CoreValue& source = value(copy.inputs[1]);
-    const uint32_t slot = new_slot();
-    add(AllocateStep{slot, source.dtype, source.sizes, source.strides}, copy.origin);
-    add(CopyStep{tensor_slot(copy.inputs[1]), slot}, copy.origin);
-    ++plan_.copies;
-    kept_sources_[id] = slot;
-  }
-
-  // ---- The end ----
-
-  void finish() {
-    arena_.assign();
-    plan_.arena_bytes = arena_.bytes();
-    plan_.first_write = first_write(plan_);
-    release_slots(plan_);
-    for (PlanStep& step : plan_.steps)
-      if (auto* kernel = std::get_if<KernelStep>(&step.action))
-        for (MemoryPlace& pointer : kernel->pointers)
-          if (pointer.arena) pointer.bytes = arena_.offset(pointer.slot);
-  }
-
-  const CoreGraph& graph_;
-  const std::vector<GraphInput>& inputs_;
-  const PlanOptions options_;
-  std::vector<int64_t> offsets_;
-  BufferAssignment buffer_assignment_;
-  std::vector<LoweredItem> items_;
-  GraphSteps library_;
-  std::vector<ValueId> value_of_slot_;
-  std::unordered_map<const torch::jit::Node*, size_t> step_of_;
-  std::vector<bool> needs_tensor_, ready_;
-  Arena arena_;
-  std::unordered_map<ValueId, size_t> arena_index_;
-  std::map<ValueId, MemoryPlace> partials_;
-  std::unordered_map<NodeId, uint32_t> kept_sources_;  // by mutation: a copy of an input
-  Plan plan_;
 };
 
 }  // namespace
 
-Plan make_plan(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
-               const PlanOptions& options) {
-  return Planner(graph, inputs, options).make();
+std::vector<uint32_t> slots_of(const PlanStep& step) {
+  std::vector<uint32_t> slots;
+  std::visit(SlotCollector{slots}, step.action);
+  return slots;
+}
+
+void release_slots(Plan& plan) {
+  std::vector<bool> settled(plan.slots);  // released by a later step, or kept to the end
+  for (const uint32_t slot : plan.outputs) settled[slot] = true;
+  for (const uint32_t slot : plan.inputs) settled[slot] = true;
+  for (auto step = plan.steps.rbegin(); step != plan.steps.rend(); ++step)
+    for (const uint32_t slot : slots_of(*step)) {
+      if (settled[slot]) continue;
+      settled[slot] = true;
+      step->released.push_back(slot);
+    }
+}
+
+size_t first_write(const Plan& plan) {
+  std::unordered_set<uint32_t> of_inputs(plan.inputs.begin(), plan.inputs.end());
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const auto& action = plan.steps[i].action;
+    if (const auto* view = std::get_if<ViewStep>(&action); view && of_inputs.count(view->base))
+      of_inputs.insert(view->slot);
+    if (const auto* copy = std::get_if<CopyStep>(&action); copy && of_inputs.count(copy->target))
+      return i;
+    if (const auto* kernel = std::get_if<KernelStep>(&action))
+      for (size_t p = 0; p < kernel->pointers.size(); ++p)
+        if (kernel->lowered.buffers[p].written && !kernel->pointers[p].arena &&
+            of_inputs.count(kernel->pointers[p].slot))
+          return i;
+  }
+  return plan.steps.size();
+}
+
+std::string to_string(const Plan& plan) {
+  std::string text;
+  for (const PlanStep& step : plan.steps) {
+    text += std::visit(Printer{}, step.action);
+    if (!step.released.empty())
+      text += fmt::format("  # frees %{}", fmt::join(step.released, ", %"));
+    text += "\n";
+  }
+  return text + fmt::format("{} kernels, {} library calls, {} copies, arena of {} bytes\n",
+                            plan.kernels, plan.library_calls, plan.copies, plan.arena_bytes);
 }
 
 }  // namespace torch_lazy

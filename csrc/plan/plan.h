@@ -1,18 +1,21 @@
-// What a compiled window does when it runs: kernels, library calls and copies over slots.
+// What a compiled window does when it runs: steps over slots.
 //
-// A slot is a tensor of the run: slot i < values is value i of the core graph, the rest are views
-// that only the plan needs. Values that kernels alone touch have no tensor but a place in the
-// arena, one block a run.
+// A slot is a tensor of the run. A plan comes from one of two places. make_plan() makes kernels,
+// library calls and copies of a core graph; there slot i < values is value i of the core graph, the
+// rest are views that only the plan needs, and values that kernels alone touch have no tensor but a
+// range of the arena, one block a run. library_plan() calls every operator of a recorded graph as
+// it stands.
 //
 // Order of writes: input storages are written by kernels only after the last step that can fail on
-// data, and by copies at the end; a run that fails before has changed nothing.
+// data, and by copies at the end; a run that fails before `first_write` has changed nothing.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "backend/backend.h"
 #include "codegen/lower.h"
 #include "passes/core_graph.h"
 #include "plan/step.h"
@@ -51,17 +54,28 @@ struct CheckStep {
   Step raise;  // the operator itself
 };
 
+// What an operator is expected to return.
+struct ExpectedValue {
+  uint32_t slot;
+  bool defined;
+  c10::ScalarType dtype;
+  Extents sizes, strides;
+  std::string recorded;  // for the error: "%neg_0, which was Float(2, 3, ...) when ..."
+};
+
 struct LibraryStep {
+  // Other steps address the result by these; the call may choose others.
   struct Output {
     uint32_t slot;
-    Extents sizes, strides;  // as the value's type says; the call may choose others
+    Extents sizes, strides;
   };
   Step step;
-  std::vector<Output> outputs;
+  std::vector<Output> outputs = {};          // to be laid out again where they are not as said
+  std::vector<ExpectedValue> expected = {};  // to be verified; see CompileOptions::verify
 };
 
 // Where a kernel's pointer comes from.
-struct MemoryPlace {
+struct BufferLocation {
   bool arena = false;
   uint32_t slot = 0;  // unless in the arena
   int64_t bytes = 0;  // from the start of the arena
@@ -69,7 +83,10 @@ struct MemoryPlace {
 
 struct KernelStep {
   codegen::LoweredKernel lowered;
-  std::vector<MemoryPlace> pointers;  // one per buffer
+  std::vector<BufferLocation> pointers;  // one per buffer
+  uint32_t index = 0;                    // among the plan's kernels
+  std::string name = {};                 // the loops' own, which are dropped once they are compiled
+  int64_t bytes = 0;                     // that it moves; see plan/kernel_bytes.h
 };
 
 struct PlanStep {
@@ -84,21 +101,24 @@ struct Plan {
   std::vector<uint32_t> inputs, outputs;  // slots
   uint32_t slots = 0;
   int64_t arena_bytes = 0;
-  // The first step that writes an input's storage.
+  // The first step that writes an input's storage; 0 where that is not known.
   size_t first_write = 0;
+  // The steps are the recorded operations in their order: a run that fails has done exactly those
+  // before the one that failed, and what they made is valid.
+  bool as_recorded = false;
   // For reports.
   size_t kernels = 0, library_calls = 0, copies = 0;
 };
 
-struct PlanOptions {
-  int lanes = 16;
-  int threads = 1;
-  int64_t rematerialize_bytes = INT64_MAX;  // see passes/rematerialize.h; nothing unless asked
-};
+// The slots that the step reads or makes, each at least once.
+std::vector<uint32_t> slots_of(const PlanStep& step);
 
-// `inputs` describes the graph's inputs.
-Plan make_plan(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
-               const PlanOptions& options);
+// Fills `released` of every step; inputs and outputs live to the end.
+void release_slots(Plan& plan);
+
+// The first step that writes memory of an input; the number of steps where there is none. Library
+// calls do not, in plans that make_plan() makes.
+size_t first_write(const Plan& plan);
 
 // One line a step, for tests and dumps.
 std::string to_string(const Plan& plan);

@@ -1,10 +1,11 @@
 // One operation of a window made ready to run: its operator, its constants decoded, its tensors by
-// value slot. The interpreter backend runs graphs as steps, and so does the recorder when it has to
-// run a window without an executable.
+// value slot. Plans have steps for what kernels do not compute, and the recorder runs a tape as
+// steps when it has to run a window without an executable.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
+#include <c10/core/Device.h>
 
 #include <optional>
 #include <vector>
@@ -30,7 +31,8 @@ struct Step {
   // For a return that is an argument with new metadata (t_, resize_): the argument is passed as an
   // alias of its own, so that other uses of its old value keep their metadata.
   std::vector<uint32_t> rebound;  // value slots to pass as aliases
-  // Values nobody reads after this step; their memory is released then.
+  // Values that no later step reads; their memory is released after this one. In a plan PlanStep
+  // says it.
   std::vector<uint32_t> released;
 };
 

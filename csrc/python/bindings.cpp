@@ -132,7 +132,9 @@ void bind_config(py::module_& module) {
   module.def("get_cache_dir", [] { return config().cache_directory; });
   module.def("get_cache_bytes", [] { return config().cache_bytes; });
   module.def("get_backend", &backend_name);
-  module.def("set_backend", [](const std::string& name) {
+  module.def("device_name", [] { return backend_by_name(backend_name()).device_name(); });
+  module.def("set_backend", [](const std::string& wanted) {
+    const std::string name = current_backend_name(wanted);
     const std::vector<std::string> known = registered_backends();
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw py::value_error(

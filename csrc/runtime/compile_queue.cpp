@@ -66,9 +66,9 @@ void lower_priority() {
 constexpr std::chrono::milliseconds kPause{100};
 
 // A backend that cannot be made, which its compiles have said, has nothing to give back.
-void rest_backend() noexcept {
+void trim_backend() noexcept {
   try {
-    backend_by_name(backend_name()).rest();
+    backend_by_name(backend_name()).trim();
   } catch (const std::exception&) {
   }
 }
@@ -81,7 +81,7 @@ void work() {
   for (;;) {
     if (!jobs.changed.wait_for(lock, kPause, has_jobs)) {
       lock.unlock();
-      rest_backend();
+      trim_backend();
       lock.lock();
       jobs.changed.wait(lock, has_jobs);
     }

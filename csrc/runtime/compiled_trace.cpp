@@ -60,19 +60,19 @@ std::vector<GraphInput> graph_inputs(const WindowGraph& graph) {
   return inputs;
 }
 
-// Runs what the chosen backend declines: node by node, through ATen.
-constexpr const char* kReferenceBackend = "interpreter";
+// Runs what the chosen backend does not support: node by node, through ATen.
+constexpr const char* kReferenceBackend = "reference";
 
 std::string first_line(const std::exception& error) {
   const std::string what = error.what();
   return what.substr(0, what.find('\n'));
 }
 
-std::shared_ptr<Executable> compile_or_decline(const std::shared_ptr<torch::jit::Graph>& graph,
-                                               const CompileOptions& options) {
+std::shared_ptr<Executable> compile_or_fall_back(const std::shared_ptr<torch::jit::Graph>& graph,
+                                                 const CompileOptions& options) {
   const std::string name = backend_name();
   try {
-    return backend_by_name(name).compile(graph, options)->get();
+    return backend_by_name(name).compile(graph, options);
   } catch (const std::exception& error) {
     if (name == kReferenceBackend) throw;
     if (increment(metrics().fallbacks["window not compiled"]) == 1 && config().warn_fallbacks)
@@ -81,7 +81,7 @@ std::shared_ptr<Executable> compile_or_decline(const std::shared_ptr<torch::jit:
           "' does not compile a window, which runs node by node instead: " + first_line(error));
     else if (config().debug >= kDebugGraphs)
       debug_print("not compiled: " + first_line(error));
-    return backend_by_name(kReferenceBackend).compile(graph, options)->get();
+    return backend_by_name(kReferenceBackend).compile(graph, options);
   }
 }
 
@@ -118,7 +118,7 @@ Runnable executable_for(const CompiledTrace& trace, const WindowGraph& window,
     if (compiled.backend == backend && compiled.options == options &&
         same_graph(*compiled.trace->graph_of(compiled.live), *graph))
       return compiled.runnable;
-  Runnable made{compile_or_decline(graph, options), std::make_shared<std::mutex>()};
+  Runnable made{compile_or_fall_back(graph, options), std::make_shared<std::mutex>()};
   increment(metrics().compiles);
   same_hash.push_back({backend, trace.shared_from_this(), live, std::move(options), made});
   return made;

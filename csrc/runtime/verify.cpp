@@ -68,7 +68,7 @@ std::unordered_map<uint32_t, uint32_t> root_values(const Tape& tape) {
 }  // namespace
 
 RunResult run_and_verify(const CompiledTrace::Version& version, const Tape& tape,
-                         const RunArguments& arguments) {
+                         c10::ArrayRef<at::Tensor> inputs) {
   const StepThreadState state;
   std::vector<Step> steps;
   std::vector<InputMetadata> described;
@@ -76,10 +76,10 @@ RunResult run_and_verify(const CompiledTrace::Version& version, const Tape& tape
   AliasedCopies copies;
   Values values(tape.values);
   std::vector<at::Tensor> copied_inputs;
-  for (const at::Tensor& input : arguments.inputs) copied_inputs.push_back(copies.copy(input));
+  for (const at::Tensor& input : inputs) copied_inputs.push_back(copies.copy(input));
   for (size_t i = 0; i < described.size(); ++i) values[described[i].value] = copied_inputs[i];
 
-  RunResult result = version.executable->run(arguments);
+  RunResult result = version.executable->run(inputs);
   const auto failure = run_steps(steps, values);
   TORCH_CHECK(failure.has_value() == result.failure.has_value(),
               "TORCH_LAZY_VERIFY: the window fails only when it is ",
@@ -91,7 +91,7 @@ RunResult run_and_verify(const CompiledTrace::Version& version, const Tape& tape
     check_equal(result.outputs[i], values[roots.at(storage)], "output " + std::to_string(i));
   }
   for (size_t i = 0; i < copied_inputs.size(); ++i)
-    check_equal(arguments.inputs[i], copied_inputs[i], "input " + std::to_string(i));
+    check_equal(inputs[i], copied_inputs[i], "input " + std::to_string(i));
   return result;
 }
 

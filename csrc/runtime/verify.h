@@ -5,9 +5,9 @@
 
 namespace torch_lazy {
 
-// Runs the executable on the arguments, and the tape operation by operation on copies of them.
+// Runs the executable on the inputs, and the tape operation by operation on copies of them.
 // Raises an error that names the first value that differs beyond rounding.
 RunResult run_and_verify(const CompiledTrace::Version& version, const Tape& tape,
-                         const RunArguments& arguments);
+                         c10::ArrayRef<at::Tensor> inputs);
 
 }  // namespace torch_lazy

@@ -55,9 +55,9 @@ void append_numbers(const Tape& tape, c10::ArrayRef<uint32_t> words, std::vector
 }
 
 // Several threads may know the trace; an executable is run by one at a time.
-RunResult run_alone(const CompiledTrace::Version& version, const RunArguments& arguments) {
+RunResult run_alone(const CompiledTrace::Version& version, c10::ArrayRef<at::Tensor> inputs) {
   const std::lock_guard<std::mutex> alone(*version.running);
-  return version.executable->run(arguments);
+  return version.executable->run(inputs);
 }
 
 }  // namespace
@@ -74,10 +74,9 @@ void Recorder::run_window(Lock& lock, const CompiledTrace::Version& version) {
     const RunTimer timer;
     const ScopedGlobalState state(key_.state);
     append_numbers(tape_, version.graph.numbers, numbers, inputs);
-    const RunArguments arguments{inputs, {}, {}, c10::Stream(c10::Stream::DEFAULT, c10::kCPU)};
     try {
-      result = config().verify ? run_and_verify(version, tape_, arguments)
-                               : run_alone(version, arguments);
+      result =
+          config().verify ? run_and_verify(version, tape_, inputs) : run_alone(version, inputs);
     } catch (...) {  // run() should report, not raise; nothing is known of what was done
       result.outputs.assign(version.graph.output_storages.size(), {});
       result.failure = RunFailure{0, std::current_exception()};

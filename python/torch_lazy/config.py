@@ -14,7 +14,7 @@ class _Config:
     defer               ``TORCH_LAZY=0`` is "never"  "hot": operations on known traces are deferred;
                                                      "never": every operation runs at the call
     backend             ``TORCH_LAZY_BACKEND``       "cpu": windows become generated kernels;
-                                                     "interpreter": they run node by node
+                                                     "reference": they run node by node
     rng                 ``TORCH_LAZY_RNG``           "philox": dropout and Bernoulli draws are made
                                                      by kernels, keyed by PyTorch's generator;
                                                      "eager": by ATen at the call, eager's numbers

@@ -35,9 +35,11 @@ def set_device(device: torch.device | int | str) -> None:
 
 
 def get_device_name(device: torch.device | int | str | None = None) -> str:
-    """Name of the execution backend behind the device."""
+    """Name of the execution backend behind the device, and of the processor that it runs on."""
     set_device(device if device is not None else 0)
-    return "interpreter (cpu)"
+    from torch_lazy import _C
+
+    return f"{_C.get_backend()} ({_C.device_name()})"
 
 
 def _is_in_bad_fork() -> bool:

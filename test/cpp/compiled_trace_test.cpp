@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/ir/ir.h>
 
-#include "backend/host_backend.h"
 #include "backend/reference/reference_backend.h"
 #include "backend/registry.h"
 #include "base/config.h"
@@ -24,21 +23,21 @@ std::vector<CompileOptions>& asked() {
 
 class NothingToRun final : public Executable {
  public:
-  RunResult run(const RunArguments&) override { return {}; }
+  RunResult run(c10::ArrayRef<at::Tensor>) override { return {}; }
 };
 
 // Notes the options of every compile.
-class NotingBackend final : public HostBackend {
+class NotingBackend final : public Backend {
  public:
-  NotingBackend() : HostBackend("noting", "notes what it is asked") {}
-  std::unique_ptr<CompileHandle> compile(std::shared_ptr<torch::jit::Graph>,
-                                         const CompileOptions& options) override {
+  std::string device_name() const override { return "none"; }
+  std::shared_ptr<Executable> compile(std::shared_ptr<torch::jit::Graph>,
+                                      const CompileOptions& options) override {
     asked().push_back(options);
-    return compiled(std::make_shared<NothingToRun>());
+    return std::make_shared<NothingToRun>();
   }
 };
 
-// Other tests expect the interpreter wherever anything is registered.
+// Other tests expect the reference backend wherever anything is registered.
 class CompiledTraceTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {

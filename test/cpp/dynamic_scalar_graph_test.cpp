@@ -38,9 +38,9 @@ std::vector<at::Tensor> with_numbers(std::vector<at::Tensor> inputs,
 std::vector<at::Tensor> run_with_reference(const WindowGraph& window,
                                            const std::vector<at::Tensor>& inputs) {
   if (registered_backends().empty()) register_reference_backend();
-  Backend& backend = backend_by_name("interpreter");
-  const auto executable = backend.compile(window.graph, {.verify = true})->get();
-  RunResult result = executable->run({.inputs = inputs, .stream = backend.current_stream(0)});
+  Backend& backend = backend_by_name("reference");
+  const auto executable = backend.compile(window.graph, {.verify = true});
+  RunResult result = executable->run(inputs);
   if (result.failure) std::rethrow_exception(result.failure->error);
   return std::move(result.outputs);
 }

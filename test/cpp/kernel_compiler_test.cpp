@@ -370,7 +370,8 @@ TEST(KernelCompilerDeathTest, AMissingLibrarySaysWhatToDo) {
         std::_Exit(0);
       },
       ::testing::ExitedWithCode(0),
-      "/nowhere/library.so cannot be loaded.*falls back to the interpreter.*Install torch_lazy "
+      "/nowhere/library.so cannot be loaded.*falls back to the reference backend.*Install "
+      "torch_lazy "
       "again.*TORCH_LAZY_COMPILER_LIBRARY");
 }
 

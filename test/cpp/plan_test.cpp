@@ -1,10 +1,10 @@
 // Graphs of core operators and the steps that they become.
 
-#include "plan/plan.h"
-
 #include <gtest/gtest.h>
 
 #include "graph_evaluator.h"
+#include "plan/library_plan.h"
+#include "plan/make_plan.h"
 
 namespace torch_lazy {
 namespace {
@@ -205,6 +205,95 @@ kernel kernel_exp(%0, out %1) 1 work items
 kernel kernel_sin(%2, out %3) 1 work items  # frees %2
 2 kernels, 1 library calls, 0 copies, arena of 0 bytes
 )");
+}
+
+// The graph's operators, called as they stand.
+std::string planned_as_recorded(const std::string& text) {
+  return to_string(library_plan(*testing::parse_graph(text), c10::kCPU, false));
+}
+
+TEST(LibraryPlan, CallsEveryOperatorAsRecordedAndReleasesWhatItReads) {
+  EXPECT_EQ(planned_as_recorded(R"(graph(%a : Float(2, 3, strides=[3, 1], device=cpu)):
+  %first : int = prim::Constant[value=0]()
+  %second : int = prim::Constant[value=1]()
+  %t : Float(3, 2, strides=[1, 3], device=cpu) = aten::transpose(%a, %first, %second)
+  %x : Float(3, 2, strides=[2, 1], device=cpu) = aten::exp(%t)
+  %w : Float(3, 2, strides=[2, 1], device=cpu) = aten::mul_(%x, %x)
+  %m : Float(3, 3, strides=[3, 1], device=cpu) = aten::mm(%x, %a)
+  return (%m))"),
+            R"(%1 = call aten::transpose
+%2 = call aten::exp  # frees %1
+%3 = call aten::mul_  # frees %3
+%4 = call aten::mm  # frees %2
+0 kernels, 4 library calls, 0 copies, arena of 0 bytes
+)");
+}
+
+TEST(LibraryPlan, ElementsOfAListAreSlotsOfTheirOwn) {
+  EXPECT_EQ(planned_as_recorded(R"(graph(%a : Float(4, strides=[1], device=cpu)):
+  %size : int = prim::Constant[value=2]()
+  %dim : int = prim::Constant[value=0]()
+  %halves : Tensor[] = aten::split(%a, %size, %dim)
+  %x : Float(2, strides=[1], device=cpu), %y : Float(2, strides=[1], device=cpu) = prim::ListUnpack(%halves)
+  %turned : Tensor[] = prim::ListConstruct(%y, %x)
+  %c : Float(4, strides=[1], device=cpu) = aten::cat(%turned, %dim)
+  return (%c))"),
+            R"(%1, %2 = call aten::split
+%3 = call aten::cat  # frees %2, %1
+0 kernels, 2 library calls, 0 copies, arena of 0 bytes
+)");
+}
+
+// Of each kernel of the graph's plan.
+std::vector<int64_t> bytes_of_kernels(const std::string& text) {
+  const CoreGraph graph = read_core_graph(testing::parse_graph(text));
+  std::vector<GraphInput> inputs;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) inputs.push_back({uint32_t(i), 4096, 0, false});
+  std::vector<int64_t> bytes;
+  for (const PlanStep& step : make_plan(graph, inputs, {16, 1}).steps)
+    if (const auto* kernel = std::get_if<KernelStep>(&step.action)) bytes.push_back(kernel->bytes);
+  return bytes;
+}
+
+TEST(KernelBytes, ABroadcastOperandIsCountedOnce) {
+  EXPECT_EQ(bytes_of_kernels(R"(graph(%a : Float(5, 7, strides=[7, 1], device=cpu),
+      %b : Float(7, strides=[1], device=cpu)):
+  %y : Float(5, 7, strides=[7, 1], device=cpu) = aten::mul(%a, %b)
+  return (%y))"),
+            std::vector<int64_t>{4 * (35 + 7 + 35)});
+}
+
+TEST(KernelBytes, BothKernelsOfALongReductionCountTheirPartialResults) {
+  EXPECT_EQ(bytes_of_kernels(R"(graph(%a : Float(100000, strides=[1], device=cpu)):
+  %dims : int[] = prim::Constant[value=[0]]()
+  %keep : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %s : Float(device=cpu) = aten::sum(%a, %dims, %keep, %none)
+  return (%s))"),
+            (std::vector<int64_t>{4 * (100000 + 7), 4 * (7 + 1)}));
+}
+
+TEST(KernelBytes, OverlappingViewsOfOneInputCountEachElementOnce) {
+  EXPECT_EQ(bytes_of_kernels(R"(graph(%a : Float(9, strides=[1], device=cpu)):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %sizes : int[] = prim::Constant[value=[8]]()
+  %strides : int[] = prim::Constant[value=[1]]()
+  %l : Float(8, strides=[1], device=cpu) = aten::as_strided(%a, %sizes, %strides, %zero)
+  %r : Float(8, strides=[1], device=cpu) = aten::as_strided(%a, %sizes, %strides, %one)
+  %y : Float(8, strides=[1], device=cpu) = aten::mul(%l, %r)
+  return (%y))"),
+            std::vector<int64_t>{4 * (9 + 8)});
+}
+
+TEST(KernelBytes, AGatherReadsOneElementForEachOfItsOwn) {
+  EXPECT_EQ(bytes_of_kernels(R"(graph(%w : Float(1000, 4, strides=[4, 1], device=cpu),
+      %i : Long(3, strides=[1], device=cpu)):
+  %dim : int = prim::Constant[value=0]()
+  %g : Float(3, 4, strides=[4, 1], device=cpu) = aten::index_select(%w, %dim, %i)
+  %y : Float(3, 4, strides=[4, 1], device=cpu) = aten::sin(%g)
+  return (%y))"),
+            std::vector<int64_t>{4 * (12 + 12) + 8 * 3});
 }
 
 }  // namespace

@@ -57,10 +57,10 @@ def each_run(fn: Callable[..., Any], *args: Any, runs: int = RUNS_UNTIL_HOT) -> 
 
 
 def values_agree(actual: torch.Tensor, expected: torch.Tensor) -> bool:
-    """Bit for bit on the interpreter; generated kernels round some functions otherwise
+    """Bit for bit on the reference backend; generated kernels round some functions otherwise
     (docs/accuracy.md), by a few units in the last place of the largest element."""
     rtol = 0.0
-    if torch_lazy is not None and torch_lazy.config.backend != "interpreter":
+    if torch_lazy is not None and torch_lazy.config.backend != "reference":
         rtol = {torch.float64: 1e-12, torch.float32: 2e-6}.get(expected.dtype, 0.0)
         if expected.dtype in (torch.float16, torch.bfloat16):
             rtol = 2 * torch.finfo(expected.dtype).eps

@@ -114,9 +114,9 @@ def _difference(actual: Any, expected: Any, values: bool = True) -> str | None:
     return None
 
 
-# What generated kernels round otherwise than ATen's adds up in sums that cancel; the interpreter
-# runs ATen's own kernels.
-GENERATED = () if os.environ.get("TORCH_LAZY_BACKEND") == "interpreter" else (torch.float32,)
+# What generated kernels round otherwise than ATen's adds up in sums that cancel; the reference
+# backend runs ATen's own kernels.
+GENERATED = () if os.environ.get("TORCH_LAZY_BACKEND") == "reference" else (torch.float32,)
 
 
 def _first_difference(

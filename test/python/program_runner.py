@@ -203,9 +203,9 @@ def run_program(
 
 
 # Generated kernels round some functions otherwise than ATen's (docs/accuracy.md), and a program
-# goes on computing with what it got: relative to the largest element, by dtype. The interpreter
-# is exact. Doubles may have been floats before.
-EXACT = os.environ.get("TORCH_LAZY_BACKEND", "cpu") == "interpreter"
+# goes on computing with what it got: relative to the largest element, by dtype. The reference
+# backend is exact. Doubles may have been floats before.
+EXACT = os.environ.get("TORCH_LAZY_BACKEND", "cpu") == "reference"
 TOLERANCES = {torch.float64: 3e-4, torch.float32: 3e-4, torch.float16: 2e-2, torch.bfloat16: 5e-2}
 
 

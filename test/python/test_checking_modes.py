@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import pytest
@@ -82,6 +83,57 @@ def test_each_debug_level_shows_a_layer_more(level, shown, hidden):
 
     assert shown in done.stderr
     assert hidden not in done.stderr
+
+
+# The name of a row, how often it ran, its milliseconds; bytes and GB/s where bytes are known.
+COST = re.compile(
+    r"^  (\S+) +(\d+) runs?  ([\d.]+) ms(?:  (\d+) bytes  ([\d.]+) GB/s)?$", re.MULTILINE
+)
+
+
+@pytest.mark.recording
+@pytest.mark.skipif(torch_lazy.config.backend != "cpu", reason="only the CPU's has kernels")
+def test_the_cost_of_each_kernel_and_call_is_printed(device, setting, capfd):
+    setting("debug", 2)
+    x, weight = torch.ones(30, 20).to(device), torch.ones(20, 20).to(device)
+
+    hot(lambda: (x * 2).exp() @ weight)
+
+    rows = {row[0]: row[1:] for row in COST.findall(capfd.readouterr().err)}
+    runs, _, moved, rate = rows["kernel_mul_exp"]
+    assert (runs, moved) == ("1", str(2 * 4 * 30 * 20))
+    assert float(rate) > 0
+    assert rows["aten::mm"][0] == "1"
+
+
+@pytest.mark.recording
+def test_the_old_name_of_a_backend_is_accepted_with_a_warning(device, setting):
+    setting("backend", "cpu")
+
+    with pytest.warns(UserWarning, match="'interpreter' is called 'reference' now"):
+        torch_lazy.config.backend = "interpreter"
+
+    assert torch_lazy.config.backend == "reference"
+
+
+@pytest.mark.recording
+def test_the_environment_may_say_the_old_name_of_a_backend(device):
+    done = run_script(
+        "import torch_lazy; print(torch_lazy.config.backend)", TORCH_LAZY_BACKEND="interpreter"
+    )
+
+    assert done.stdout == "reference\n"
+    assert done.stderr.count("'interpreter' is called 'reference' now") == 1
+
+
+@pytest.mark.recording
+def test_the_devices_name_says_the_backend_and_the_processor(device, setting):
+    setting("backend", "reference")
+
+    name = torch_lazy.get_device_name()
+
+    assert re.fullmatch(r"reference \(.+\)", name)
+    assert "interpreter" not in name
 
 
 @pytest.mark.recording

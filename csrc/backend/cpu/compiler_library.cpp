@@ -62,12 +62,13 @@ Opened open_library() {
   } else {
     why = dlerror();
   }
-  return {nullptr,
-          fmt::format("the kernel compiler {} cannot be loaded: {}. Without it the CPU backend "
-                      "falls back to the interpreter, which is correct but compiles no kernels. "
-                      "Install torch_lazy again, so that {} lies beside its extension module, or "
-                      "set {} to its path.",
-                      path, why, kFileName, kVariable)};
+  return {
+      nullptr,
+      fmt::format("the kernel compiler {} cannot be loaded: {}. Without it the CPU backend "
+                  "falls back to the reference backend, which is correct but compiles no kernels. "
+                  "Install torch_lazy again, so that {} lies beside its extension module, or "
+                  "set {} to its path.",
+                  path, why, kFileName, kVariable)};
 }
 
 }  // namespace
@@ -78,7 +79,7 @@ const TorchLazyCompilerApi& compiler_library() {
   return *opened.api;
 }
 
-void rest_compiler_library() {
+void trim_compiler_library() {
   if (loaded == nullptr) return;
   dl_iterate_phdr(
       [](dl_phdr_info* library, size_t, void*) {

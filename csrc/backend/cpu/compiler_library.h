@@ -15,7 +15,7 @@ const TorchLazyCompilerApi& compiler_library();
 
 // Lets the system take the library's code and constants out of memory, if it was opened: 20 MiB
 // that are of use while something is compiled. They are its file's and come back page by page.
-void rest_compiler_library();
+void trim_compiler_library();
 
 // Copies the text and gives the bytes back to the library.
 std::string take_text(const TorchLazyCompilerApi& library, TorchLazyBytes& bytes);

@@ -11,10 +11,10 @@
 
 #include "backend/cpu/choose_products.h"
 #include "backend/cpu/compiler_library.h"
+#include "backend/cpu/cpu_launcher.h"
 #include "backend/cpu/kernel_compiler.h"
 #include "backend/cpu/onednn_products.h"
-#include "backend/cpu/plan_executable.h"
-#include "backend/host_backend.h"
+#include "backend/processor_name.h"
 #include "backend/registry.h"
 #include "base/config.h"
 #include "base/debug.h"
@@ -24,7 +24,8 @@
 #include "codegen/prelude.h"
 #include "codegen/printer.h"
 #include "passes/pipeline.h"
-#include "plan/plan.h"
+#include "plan/executor.h"
+#include "plan/make_plan.h"
 
 namespace torch_lazy {
 namespace {
@@ -52,36 +53,37 @@ int64_t nontemporal_bytes() {
   return 4 * core_cache_bytes();
 }
 
-PlanKernel compile(const codegen::LoweredKernel& lowered, const codegen::Target& target,
-                   DiskCache* disk) {
+CpuKernel compile(const codegen::LoweredKernel& lowered, const codegen::Target& target,
+                  DiskCache* disk) {
   // Without comments, so that the same computation on another line is the same source.
   codegen::Kernel plain = lowered.kernel;
   plain.comments.clear();
   const codegen::PrintedKernel printed = codegen::print_kernel(plain, target);
   if (config().debug >= kDebugKernels)
     debug_print("kernel\n" + codegen::print_kernel(lowered.kernel, target).source);
-  PlanKernel kernel;
+  CpuKernel kernel;
   kernel.code = compile_kernel(printed.source, printed.entry, KernelTarget::kHost, disk);
   kernel.scratch_bytes =
       codegen::scratch_bytes(printed.scratch_values, reduction_elements(lowered));
   return kernel;
 }
 
-class CpuBackend final : public HostBackend {
+class CpuBackend final : public Backend {
  public:
-  CpuBackend() : HostBackend("cpu", "CPU") {}
+  std::string device_name() const override { return processor_name(); }
 
-  std::unique_ptr<CompileHandle> compile(std::shared_ptr<torch::jit::Graph> graph,
-                                         const CompileOptions& options) override {
+  std::shared_ptr<Executable> compile(std::shared_ptr<torch::jit::Graph> graph,
+                                      const CompileOptions& options) override {
     const codegen::Target machine = target();
     const bool onednn = onednn_multiplies_faster() && !options.deterministic;
     const CoreGraph core =
         core_graph_of(*graph, options.inputs, onednn ? GraphPass(choose_products) : GraphPass());
-    Plan plan = make_plan(core, options.inputs,
-                          {machine.lanes, at::get_num_threads(), config().rematerialize_bytes});
+    Plan plan = make_plan(
+        core, options.inputs,
+        {machine.lanes, at::get_num_threads(), config().rematerialize_bytes, options.verify});
     if (config().debug >= kDebugPasses) debug_print("plan\n" + to_string(plan));
     const PassTimer timer("kernels");
-    std::vector<PlanKernel> kernels;
+    std::vector<CpuKernel> kernels;
     for (PlanStep& step : plan.steps) {
       auto* kernel = std::get_if<KernelStep>(&step.action);
       if (kernel == nullptr) continue;
@@ -91,10 +93,11 @@ class CpuBackend final : public HostBackend {
       kernel->lowered.kernel = {};  // a run needs the sizes and numbers only, and loops are large
       kernel->lowered.buffers = {};
     }
-    return compiled(std::make_shared<PlanExecutable>(std::move(plan), std::move(kernels)));
+    return std::make_shared<PlanExecutable>(std::move(plan),
+                                            std::make_unique<CpuLauncher>(std::move(kernels)));
   }
 
-  void rest() override { rest_compiler_library(); }
+  void trim() override { trim_compiler_library(); }
 
  private:
   // Null where nothing is to be kept. Made by the first compile and not with the backend: it may

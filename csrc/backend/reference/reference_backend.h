@@ -3,7 +3,7 @@
 
 namespace torch_lazy {
 
-// Makes the backend "interpreter" known to the registry. Call once.
+// Makes the backend "reference" known to the registry. Call once.
 void register_reference_backend();
 
 }  // namespace torch_lazy

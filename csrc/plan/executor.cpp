@@ -1,0 +1,178 @@
+#include "plan/executor.h"
+
+#include <ATen/ops/any.h>
+#include <ATen/ops/clone.h>
+#include <ATen/ops/copy.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/ge.h>
+#include <ATen/ops/lt.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/config.h"
+#include "base/debug.h"
+#include "ir/print.h"
+#include "ops/thread_state.h"
+#include "plan/step_times.h"
+
+namespace torch_lazy {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A tensor over the storage of another, without a dispatch.
+at::Tensor view_of(const at::Tensor& base, const Layout& layout) {
+  at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, c10::Storage(base.storage()), base.key_set(), base.dtype());
+  view.unsafeGetTensorImpl()->set_sizes_and_strides(layout.sizes, layout.strides, layout.offset);
+  return view;
+}
+
+// Inputs have no conj and neg bits: where they matter the graph has operators that set them.
+at::Tensor without_bits(const at::Tensor& tensor) {
+  if (!tensor.is_conj() && !tensor.is_neg()) return tensor;
+  at::Tensor alias = view_of(
+      tensor, {Extents(tensor.sizes()), Extents(tensor.strides()), tensor.storage_offset()});
+  alias._set_conj(false);
+  alias._set_neg(false);
+  return alias;
+}
+
+bool is_as_expected(const ExpectedValue& expected, const at::Tensor& made) {
+  if (!expected.defined || !made.defined()) return expected.defined == made.defined();
+  return made.scalar_type() == expected.dtype && made.sizes() == c10::IntArrayRef(expected.sizes) &&
+         made.strides() == c10::IntArrayRef(expected.strides);
+}
+
+class Run {
+ public:
+  Run(const Plan& plan, const Launcher& launcher, c10::ArrayRef<at::Tensor> inputs)
+      : plan_(plan), launcher_(launcher), values_(plan.slots), runner_(values_, launcher.device()) {
+    TORCH_CHECK(inputs.size() == plan_.inputs.size(), "the window takes ", plan_.inputs.size(),
+                " inputs, it was given ", inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) values_[plan_.inputs[i]] = without_bits(inputs[i]);
+  }
+
+  // With `times`, adds what each step takes.
+  RunResult run(StepTimes* times) {
+    RunResult result;
+    size_t at = 0;
+    try {
+      if (plan_.arena_bytes > 0) arena_ = launcher_.allocate(size_t(plan_.arena_bytes));
+      for (; at < plan_.steps.size(); ++at) {
+        const PlanStep& step = plan_.steps[at];
+        if (times == nullptr) [[likely]]
+          perform(step);
+        else
+          perform_timed(step, *times);
+        for (const uint32_t slot : step.released) values_[slot].reset();
+      }
+    } catch (...) {
+      const int64_t origin = plan_.steps.empty() ? 0 : plan_.steps[at].origin;
+      result.failure = RunFailure{size_t(origin), std::current_exception()};
+      result.unchanged = at < plan_.first_write;
+    }
+    const bool valid = !result.failure || plan_.as_recorded;
+    for (const uint32_t slot : plan_.outputs)
+      result.outputs.push_back(valid ? values_[slot] : at::Tensor());
+    return result;
+  }
+
+ private:
+  void perform(const PlanStep& step) {
+    std::visit([&](const auto& action) { perform(action); }, step.action);
+  }
+
+  void perform_timed(const PlanStep& step, StepTimes& times) {
+    const StepCost cost = cost_of(step, values_);
+    const Clock::time_point begin = Clock::now();
+    perform(step);
+    times.add(cost, Clock::now() - begin);
+  }
+
+  void perform(const AllocateStep& step) {
+    values_[step.slot] = launcher_.empty(step.sizes, step.strides, step.dtype);
+  }
+
+  void perform(const ConstantStep& step) { values_[step.slot] = step.value.clone(); }
+
+  void perform(const ViewStep& step) {
+    values_[step.slot] = view_of(values_[step.base], step.layout);
+  }
+
+  void perform(const CopyStep& step) { values_[step.target].copy_(values_[step.source]); }
+
+  void perform(const CheckStep& step) {
+    if (launcher_.all_within(values_[step.indices], step.limit)) return;
+    runner_.run(step.raise);
+    TORCH_CHECK_INDEX(false, "index out of range in ", step.raise.op->name);
+  }
+
+  void perform(const LibraryStep& step) {
+    runner_.run(step.step);
+    for (const LibraryStep::Output& output : step.outputs) lay_out(output);
+    for (const ExpectedValue& expected : step.expected)
+      TORCH_CHECK(is_as_expected(expected, values_[expected.slot]), step.step.op->name, " made ",
+                  describe(values_[expected.slot]), " for ", expected.recorded);
+  }
+
+  void lay_out(const LibraryStep::Output& output) {
+    at::Tensor& made = values_[output.slot];
+    if (!made.defined()) return;
+    if (made.strides() == c10::IntArrayRef(output.strides) && made.storage_offset() == 0) return;
+    at::Tensor laid_out = launcher_.empty(output.sizes, output.strides, made.scalar_type());
+    laid_out.copy_(made);
+    made = std::move(laid_out);
+  }
+
+  void perform(const KernelStep& step) {
+    pointers_.clear();
+    for (const BufferLocation& place : step.pointers)
+      pointers_.push_back(
+          place.arena
+              ? static_cast<char*>(arena_.get()) + place.bytes
+              : static_cast<char*>(values_[place.slot].unsafeGetTensorImpl()->mutable_data()));
+    launcher_.launch(step, pointers_);
+  }
+
+  const Plan& plan_;
+  const Launcher& launcher_;
+  const StepThreadState state_;
+  Values values_;
+  StepRunner runner_;
+  c10::DataPtr arena_;
+  c10::SmallVector<void*, 16> pointers_;
+};
+
+}  // namespace
+
+at::Tensor Launcher::empty(c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                           c10::ScalarType dtype) const {
+  return at::empty_strided(sizes, strides, at::TensorOptions(dtype).device(device_));
+}
+
+c10::DataPtr Launcher::allocate(size_t bytes) const {
+  return c10::GetAllocator(device_.type())->allocate(bytes);
+}
+
+bool Launcher::all_within(const at::Tensor& indices, int64_t limit) const {
+  return !indices.lt(0).logical_or_(indices.ge(limit)).any().item<bool>();
+}
+
+void Launcher::launch(const KernelStep& kernel, c10::ArrayRef<void*>) const {
+  TORCH_CHECK(false, "there is nothing that launches ", kernel.name, " on ", device_.str());
+}
+
+RunResult PlanExecutable::run(c10::ArrayRef<at::Tensor> inputs) {
+  Run run(plan_, *launcher_, inputs);
+  if (config().debug < kDebugGraphs) [[likely]]
+    return run.run(nullptr);
+  StepTimes times;
+  const Clock::time_point begin = Clock::now();
+  RunResult result = run.run(&times);
+  debug_print(times.report(Clock::now() - begin));
+  return result;
+}
+
+}  // namespace torch_lazy

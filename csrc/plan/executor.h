@@ -1,0 +1,61 @@
+// Runs plans, on any device. What a device adds is a Launcher.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/Device.h>
+
+#include <memory>
+
+#include "backend/backend.h"
+#include "plan/plan.h"
+
+namespace torch_lazy {
+
+// What a run asks of the device. The defaults go through ATen, so that they serve every device that
+// ATen has kernels for; a plan of library calls alone needs nothing else.
+//
+// A launcher for CUDA would override launch() with cuLaunchKernel on the current stream, and leave
+// the rest: ATen's allocations belong to the stream, so memory that a plan releases while a kernel
+// still reads it goes only to what is launched later on that stream. run() then returns before the
+// work is done; outputs are ordered by the stream as those of every CUDA operator are. Whatever
+// needs a result on the host waits for the stream: all_within() does, by default, through item().
+//
+// A launcher is used by one run at a time and keeps nothing between runs.
+class Launcher {
+ public:
+  explicit Launcher(c10::Device device) : device_(device) {}
+  virtual ~Launcher() = default;
+
+  // Where the tensors of the plan live; library calls go to its kernels.
+  c10::Device device() const { return device_; }
+
+  virtual at::Tensor empty(c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                           c10::ScalarType dtype) const;
+  // Memory of the arena, freed when the run ends.
+  virtual c10::DataPtr allocate(size_t bytes) const;
+  // Whether all indices, int32 or int64, are in [0, limit).
+  virtual bool all_within(const at::Tensor& indices, int64_t limit) const;
+  // Starts the kernel over all its units. `pointers` are its buffers in order; sizes and numbers
+  // are the step's. Raises by default: a plan with kernels needs a launcher of its own.
+  virtual void launch(const KernelStep& kernel, c10::ArrayRef<void*> pointers) const;
+
+ private:
+  const c10::Device device_;
+};
+
+// A plan that can be run. It has no state between runs.
+class PlanExecutable final : public Executable {
+ public:
+  PlanExecutable(Plan plan, std::unique_ptr<const Launcher> launcher)
+      : plan_(std::move(plan)), launcher_(std::move(launcher)) {}
+
+  // With debug output of kDebugGraphs and beyond, prints what each step cost.
+  RunResult run(c10::ArrayRef<at::Tensor> inputs) override;
+
+ private:
+  const Plan plan_;
+  const std::unique_ptr<const Launcher> launcher_;
+};
+
+}  // namespace torch_lazy

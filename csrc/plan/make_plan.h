@@ -1,0 +1,27 @@
+// From a core graph to a plan of kernels, library calls and copies.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "passes/core_graph.h"
+#include "plan/plan.h"
+
+namespace torch_lazy {
+
+struct PlanOptions {
+  int lanes = 16;
+  int threads = 1;
+  int64_t rematerialize_bytes = INT64_MAX;  // see passes/rematerialize.h; nothing unless asked
+  bool verify = false;                      // check what library calls return; see LibraryStep
+  c10::Device device = c10::kCPU;           // of the tensors that library calls take
+};
+
+// `inputs` describes the graph's inputs.
+Plan make_plan(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
+               const PlanOptions& options);
+
+}  // namespace torch_lazy
