@@ -155,7 +155,7 @@ def make_hot(program: Program, name: str) -> None:
         torch.lazy.wait_for_compiles()
         del result
         after = torch.lazy.metrics()
-        quiet = quiet + 1 if after["run_at_once"] == before["run_at_once"] else 0
+        quiet = quiet + 1 if after["eager"] == before["eager"] else 0
         if quiet == 2:
             return
     raise SystemExit(f"{name}: still not deferred after 20 repetitions")
@@ -178,7 +178,7 @@ def measure(kernel: Kernel, copy: Program, copy_bytes: int, args) -> dict:
         ("eager", eager, nothing),
         ("copy", copy, nothing),
     ]
-    at_once = torch.lazy.metrics()["run_at_once"]
+    eager_before = torch.lazy.metrics()["eager"]
     for number in range(args.rounds):
         # Another order each round: none always follows the same neighbour.
         for name, program, synchronize in (*runs[number % 3 :], *runs[: number % 3]):
@@ -196,7 +196,7 @@ def measure(kernel: Kernel, copy: Program, copy_bytes: int, args) -> dict:
         "copy_bandwidth": copy_bandwidth,
         "of_copy": bandwidth / copy_bandwidth,
         "to_eager": median(a / b for a, b in zip(times["lazy"], times["eager"], strict=True)),
-        "run_at_once": metrics["run_at_once"] - at_once,
+        "eager_operations": metrics["eager"] - eager_before,
         "not_compiled": metrics["fallbacks"].get("window not compiled", 0) - before,
     }
 
@@ -222,10 +222,10 @@ def print_row(row: dict) -> None:
 def mistakes(rows: list[dict]) -> list[str]:
     """A line for each row that is not what its heading says."""
     return [
-        f"{row['kernel']}: {row['run_at_once']} operations ran at the call, "
+        f"{row['kernel']}: {row['eager_operations']} operations ran at the call, "
         f"{row['not_compiled']} windows were not compiled"
         for row in rows
-        if row["run_at_once"] or row["not_compiled"]
+        if row["eager_operations"] or row["not_compiled"]
     ]
 
 

@@ -3,7 +3,7 @@
     python benchmarks/passes.py --operations 2000,20000
 
 The model is a sequence of LSTM cells, transformer blocks, gated blocks and plain ones in which no
-part follows itself, and Adam takes lists of tensors, so that no period cuts a window: a step is
+part follows itself, and Adam takes lists of tensors, so that no period flushes a window: a step is
 forward, backward and Adam at every size. Every window is compiled exactly once, which is checked.
 Times are processor time of the compile thread, from ``torch.lazy.metrics()["compile_ns"]``; those
 of the cheapest of several models, after one that is not counted, so that all find memory warm.

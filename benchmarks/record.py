@@ -24,9 +24,9 @@ A block is {block} operations, each on the result of the one before (view: on on
 torch.lazy.synchronize().
 eager  the same block on cpu tensors
 cold   a tape never seen before: {marks} untimed operations in front of each block spell a
-       number that never repeats; every operation runs at once and is taped
+       number that never repeats; every operation runs at the call and is taped
 warm   the same tape again and again while it may not be deferred (config.defer = "never"):
-       every operation runs at once and is taped
+       every operation runs at the call and is taped
 hot    the same tape with its executable ready: every operation is deferred, synchronize() runs
        the window
 Times are µs an operation, synchronize() included, and medians of {blocks} blocks; a ratio is the

@@ -105,15 +105,15 @@ def step_time(run: dict) -> str:
     return f"{1e3 * median(seconds[WARM_UP_STEPS:] or seconds):.2f} ms"
 
 
-def counts(causes: dict) -> str:
-    """One line for each cause that occurred, most frequent first."""
-    ordered = sorted(causes.items(), key=lambda item: -item[1])
+def counts(reasons: dict) -> str:
+    """One line for each reason that occurred, most frequent first."""
+    ordered = sorted(reasons.items(), key=lambda item: -item[1])
     return "\n".join(f"{name} {count}" for name, count in ordered if count) or "none"
 
 
 def deferred_steps(run: dict) -> str:
     later = run["steps_counted"][LEARNING_STEPS:]
-    whole = sum(step["run_at_once"] == 0 and step["deferred"] > 0 for step in later)
+    whole = sum(step["eager"] == 0 and step["deferred"] > 0 for step in later)
     return f"{whole} of {len(later)}"
 
 
@@ -141,11 +141,11 @@ def describe(run: dict, reference: dict | None) -> dict[str, str]:
         column |= {
             "operations recorded": f"{total['recorded']:,}",
             "deferred": f"{total['deferred']:,}",
-            "run at once": f"{total['run_at_once']:,}",
+            "run eagerly": f"{total['eager']:,}",
             f"wholly deferred after step {LEARNING_STEPS}": deferred_steps(run),
             f"windows a step after step {LEARNING_STEPS}": windows_a_step(run),
             "windows": counts(total["windows"]),
-            "cuts": counts(total["cuts"]),
+            "flushes": counts(total["flushes"]),
             "sync points": counts(total["syncs"]),
             "fallbacks": counts(total["fallbacks"]),
             "compiles": str(total["compiles"]),

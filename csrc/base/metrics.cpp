@@ -8,7 +8,7 @@ Metrics::Operations sum(const std::deque<Metrics::OfThread>& threads) {
   for (const Metrics::OfThread& thread : threads) {
     total.recorded += thread.recorded.load(std::memory_order_relaxed);
     total.deferred += thread.deferred.load(std::memory_order_relaxed);
-    total.run_at_once += thread.run_at_once.load(std::memory_order_relaxed);
+    total.eager += thread.eager.load(std::memory_order_relaxed);
   }
   return total;
 }
@@ -24,13 +24,13 @@ Metrics::Operations Metrics::operations() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   const Operations all = sum(threads_);
   return {all.recorded - before_reset_.recorded, all.deferred - before_reset_.deferred,
-          all.run_at_once - before_reset_.run_at_once};
+          all.eager - before_reset_.eager};
 }
 
 void Metrics::reset() {
   for (Counter* counter : {&compiles, &run_ns, &windows_run, &onednn_products, &dynamic_scalars})
     counter->store(0, std::memory_order_relaxed);
-  for (ByName* named : {&windows, &cuts, &syncs, &fallbacks, &disk_cache}) named->reset();
+  for (ByName* named : {&windows, &flushes, &syncs, &fallbacks, &disk_cache}) named->reset();
   const std::lock_guard<std::mutex> lock(mutex_);
   before_reset_ = sum(threads_);
 }

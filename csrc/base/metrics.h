@@ -25,13 +25,13 @@ class Metrics {
   // Counters of recorded operations belong to one recording thread each, which counts without an
   // atomic instruction; readers add them up.
   struct OfThread {
-    Counter recorded{0};     // operations that reached the recorder
-    Counter deferred{0};     // of those, equal to the next of a known trace, and run by a window
-    Counter run_at_once{0};  // of those, run at the call
+    Counter recorded{0};  // operations that reached the recorder
+    Counter deferred{0};  // of those, equal to the next of a known trace, and run by a window
+    Counter eager{0};     // of those, run at the call
   };
   OfThread& of_new_thread();  // lives as long as the process
   struct Operations {
-    int64_t recorded = 0, deferred = 0, run_at_once = 0;
+    int64_t recorded = 0, deferred = 0, eager = 0;
   };
   Operations operations() const;
 
@@ -46,9 +46,9 @@ class Metrics {
     mutable std::mutex mutex_;  // guards the map, not the counters in it
     std::map<std::string, Counter, std::less<>> counters_;
   };
-  ByName windows;     // as they ended: cold, warm, hot (ran an executable), diverged (by operation)
-  ByName cuts;        // by cause
-  ByName syncs;       // by cause
+  ByName windows;     // as they ended, see WindowState
+  ByName flushes;     // by reason
+  ByName syncs;       // by reason
   ByName fallbacks;   // by operator
   ByName disk_cache;  // hit, miss, stored, evicted; what failed: refused, broken, not stored
   void reset();

@@ -77,7 +77,7 @@ class Redo final : public ViewFunc {
   std::optional<at::TensorGeometry> of_base_;
 };
 
-// Whether `tensor` is a view whose history is made anew from its geometry.
+// Whether `tensor` is a view whose history is rebuilt from its geometry.
 bool is_known_by_geometry(const at::Tensor& tensor) {
   const auto* meta = torch::autograd::impl::get_view_autograd_meta(tensor);
   return meta && meta->has_bw_view() && !meta->get_backward_view().has_view_fn();

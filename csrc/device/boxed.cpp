@@ -58,7 +58,6 @@ void push_deferred(const c10::FunctionSchema& schema, std::span<at::Tensor> outp
 // Replaces inner results from `base` on by lazy ones.
 void wrap_results(Call& call, const c10::FunctionSchema& schema, size_t base,
                   torch::jit::Stack* stack) {
-  call.start_outputs();
   for (size_t i = 0; i < schema.returns().size(); ++i) {
     c10::IValue& value = (*stack)[base + i];
     if (value.isTensor()) {
@@ -70,7 +69,6 @@ void wrap_results(Call& call, const c10::FunctionSchema& schema, size_t base,
       value = std::move(list);
     }
   }
-  call.finish();
 }
 
 }  // namespace
@@ -82,19 +80,17 @@ void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
   const c10::ArrayRef<c10::IValue> arguments(stack->data() + base, count);
 
   Call call(operator_info(op));
-  for (const c10::IValue& argument : arguments) {
-    call.next_argument();
-    call.look(argument);
-  }
-  const Call::Way way = call.way();
-  if (way == Call::Way::kMeta)
+  for (const c10::IValue& argument : arguments) call.inspect(argument);
+  const DispatchMode mode = call.dispatch_mode();
+  if (mode == DispatchMode::kMeta)
     return op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
   if (!call.all_lazy() && !call.op().takes_cpu_tensors) check_devices_agree(call.op(), arguments);
 
-  if (way == Call::Way::kRecord) {
-    call.begin();
-    for (size_t i = 0; i < count; ++i) call.encode(arguments[i], *schema.arguments()[i].type());
-    if (call.match()) {
+  if (mode == DispatchMode::kTraced) {
+    OpenOperation& operation = call.begin();
+    for (size_t i = 0; i < count; ++i)
+      encode(operation, arguments[i], *schema.arguments()[i].type());
+    if (operation.match()) {
       const std::span<at::Tensor> outputs = call.deferred_outputs();
       if (call.op().counts_versions) count_versions(*call.op().effects, arguments);
       stack->resize(base);
@@ -110,7 +106,7 @@ void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
   }
   run_below_autograd(op, stack);
   if (call.op().counts_versions) count_versions(*call.op().effects, kept);
-  wrap_results(call, schema, base, stack);
+  call.complete([&] { wrap_results(call, schema, base, stack); });
 }
 
 }  // namespace torch_lazy

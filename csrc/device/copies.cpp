@@ -15,12 +15,12 @@
 namespace torch_lazy {
 namespace {
 
-const at::Tensor& synchronized_inner(const at::Tensor& tensor, std::string_view cause) {
+const at::Tensor& synchronized_inner(const at::Tensor& tensor, Flush flush) {
   LazyTensorImpl* impl = lazy_impl(tensor);
   if (!impl) return tensor;
   Recorder& recorder = Recorder::current();
-  recorder.settle(impl->binding, impl->state());
-  recorder.sync(cause);
+  recorder.resolve(impl->binding, impl->state());
+  recorder.sync(flush);
   return impl->inner();
 }
 
@@ -54,9 +54,9 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
   if (to && !from && source.device().is_cpu()) {
     Recorder& recorder = Recorder::current();
     if (to->state().error) return Kernel::kernel(self, source, non_blocking);
-    recorder.settle(to->binding, to->state());
+    recorder.resolve(to->binding, to->state());
     // The window does not know the destination: it can be filled before the window runs.
-    if (!recorder.touches(to->state())) {
+    if (!recorder.binds(to->state())) {
       const StepThreadState state;
       const at::Tensor& inner = to->inner();
       if (inner.is_cpu() && is_plain_cpu(source) &&
@@ -67,7 +67,7 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
       return self;
     }
   } else if (!to && from) {
-    const at::Tensor& inner = synchronized_inner(source, "copy to cpu");
+    const at::Tensor& inner = synchronized_inner(source, {FlushReason::kCopyToCpu});
     const StepThreadState state;
     self.copy_(inner, non_blocking);
     return self;
@@ -93,7 +93,7 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
   if (to_lazy || !lazy_impl(self))
     return Unboxed<at::_ops::_to_copy>::kernel(self, dtype, layout, device, pin_memory,
                                                non_blocking, memory_format);
-  const at::Tensor& inner = synchronized_inner(self, "copy to cpu");
+  const at::Tensor& inner = synchronized_inner(self, {FlushReason::kCopyToCpu});
   const StepThreadState state;
   const AllocateForLazy allocate(false);  // the result is no lazy tensor
   if (device->is_cpu() && inner.is_cpu()) {
@@ -108,7 +108,8 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
   if (!lazy_impl(self))  // a fake tensor: its kernel says that it has no value
     return at::_ops::_local_scalar_dense::redispatch(c10::DispatchKeySet(c10::DispatchKey::Meta),
                                                      self);
-  const at::Tensor& inner = synchronized_inner(self, "aten::_local_scalar_dense");
+  static const OperatorInfo& op = operator_info("aten::_local_scalar_dense", "");
+  const at::Tensor& inner = synchronized_inner(self, Flush::by(op));
   const StepThreadState state;
   return at::_ops::_local_scalar_dense::redispatch(inner_keys(), inner);
 }

@@ -1,5 +1,5 @@
-// Operators that make memory without values. Nobody may rely on what is in it, so they run at the
-// call, beside the tape.
+// Operators that make memory without values. No program may rely on what is in it, so they run at
+// the call, untraced.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_ops.h>
 #include <ATen/ops/empty_strided_ops.h>

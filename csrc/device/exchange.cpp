@@ -11,8 +11,8 @@ at::Tensor export_inner(const at::Tensor& lazy) {
   LazyTensorImpl* impl = lazy_impl(lazy);
   TORCH_CHECK_TYPE(impl, "expected a tensor on device lazy but got one on ", lazy.device());
   Recorder& recorder = Recorder::current();
-  recorder.settle(impl->binding, impl->state());
-  recorder.sync("export of memory");
+  recorder.resolve(impl->binding, impl->state());
+  recorder.sync({FlushReason::kExport});
   impl->state().exported = true;
   const StepThreadState state;
   // An alias: the inner tensor itself must not be reached by others, who could change its metadata.

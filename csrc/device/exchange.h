@@ -6,7 +6,7 @@
 namespace torch_lazy {
 
 // A tensor of the backend on the same memory as the lazy tensor. From then on every operation on
-// that memory runs at the call, because somebody else may read or write it at any time.
+// that memory runs at the call, because others may read or write it at any time.
 at::Tensor export_inner(const at::Tensor& lazy);
 
 // A lazy tensor on the memory of a CPU tensor; operations on it run at the call.

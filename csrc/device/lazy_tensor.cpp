@@ -52,8 +52,8 @@ const at::Tensor& LazyTensorImpl::inner() {
   StorageState& state = this->state();
   if (!state.resident()) {
     Recorder& recorder = Recorder::current();
-    recorder.settle(binding, state);
-    if (!state.resident()) recorder.sync("storage needed");
+    recorder.resolve(binding, state);
+    if (!state.resident()) recorder.sync({FlushReason::kStorageNeeded});
     if (state.error) std::rethrow_exception(*state.error);
   } else if (state.error) {
     std::rethrow_exception(*state.error);

@@ -2,8 +2,8 @@
 //
 // Sizes and strides are its own, as any tensor's; bytes are its LazyStorage's. `inner` is a tensor
 // of the backend over the resident buffer with the same metadata: made when an operation runs at
-// once, kept while the metadata stays. Never shared between two lazy tensors, because an operation
-// that changes metadata in place (t_) changes it on the inner tensor too.
+// the call, kept while the metadata stays. Never shared between two lazy tensors, because an
+// operation that changes metadata in place (t_) changes it on the inner tensor too.
 #pragma once
 
 #include <ATen/core/Tensor.h>

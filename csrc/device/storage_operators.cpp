@@ -39,8 +39,8 @@ at::Tensor& set_source_storage_with_offset(at::Tensor& self, c10::Storage source
   auto& storage = *static_cast<LazyStorage*>(source.unsafeGetStorageImpl());
   // The backend's own set_ checks the arguments and grows the storage as eager does.
   Recorder& recorder = Recorder::current();
-  if (recorder.touches(storage.state)) recorder.sync("set_");
-  recorder.settle({}, storage.state);
+  if (recorder.binds(storage.state)) recorder.sync({FlushReason::kSetStorage});
+  recorder.resolve({}, storage.state);
   if (storage.state.error) std::rethrow_exception(*storage.state.error);
   const StepThreadState state;
   at::Tensor inner = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage.state.buffer),

@@ -125,16 +125,16 @@ struct Unboxed<Operator, R(Arguments...)> {
   static R kernel(Arguments... arguments) {
     static const OperatorInfo& op = operator_info(Operator::name, Operator::overload_name);
     Call call(op);
-    ((call.next_argument(), call.look(arguments)), ...);
-    const Call::Way way = call.way();
-    if (way == Call::Way::kMeta)
+    (call.inspect(arguments), ...);
+    const DispatchMode mode = call.dispatch_mode();
+    if (mode == DispatchMode::kMeta)
       return Operator::redispatch(c10::DispatchKeySet(c10::DispatchKey::Meta), arguments...);
     if (!call.all_lazy() && !op.takes_cpu_tensors) (check_device(op, arguments), ...);
-    if (way == Call::Way::kRecord) {
-      call.begin();
-      (call.encode(arguments), ...);
-      if (call.match()) {
-        constexpr bool kReturnsArgument = std::is_same_v<R, at::Tensor&>;
+    constexpr bool kReturnsArgument = std::is_same_v<R, at::Tensor&>;
+    if (mode == DispatchMode::kTraced) {
+      OpenOperation& operation = call.begin();
+      (encode(operation, arguments), ...);
+      if (operation.match()) {
         const std::span<at::Tensor> outputs = call.deferred_outputs(!kReturnsArgument);
         if constexpr (kReturnsArgument)
           return returned_argument(static_cast<Arguments>(arguments)...);
@@ -142,18 +142,13 @@ struct Unboxed<Operator, R(Arguments...)> {
           return Results<R>::deferred(outputs);
       }
     }
-    if constexpr (std::is_same_v<R, at::Tensor&>) {
+    if constexpr (kReturnsArgument) {
       run(arguments...);
-      call.start_outputs();
-      call.record_argument(size_t(op.returned_arguments[0]));
-      call.finish();
+      call.complete([&] { call.record_argument(size_t(op.returned_arguments[0])); });
       return returned_argument(static_cast<Arguments>(arguments)...);
     } else {
       auto inner = run(arguments...);
-      call.start_outputs();
-      R results = Results<R>::wrap(call, std::move(inner));
-      call.finish();
-      return results;
+      return call.complete([&] { return Results<R>::wrap(call, std::move(inner)); });
     }
   }
 

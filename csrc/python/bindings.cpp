@@ -39,14 +39,14 @@ py::dict metrics_dict() {
   result["recorded"] = operations.recorded;
   result["matched"] = operations.deferred;
   result["deferred"] = operations.deferred;
-  result["run_at_once"] = operations.run_at_once;
+  result["eager"] = operations.eager;
   result["compiles"] = all.compiles.load();
   result["run_ns"] = all.run_ns.load();
   result["windows_run"] = all.windows_run.load();
   result["onednn_products"] = all.onednn_products.load();
   result["dynamic_scalars"] = all.dynamic_scalars.load();
   result["windows"] = all.windows.counts();
-  result["cuts"] = all.cuts.counts();
+  result["flushes"] = all.flushes.counts();
   result["syncs"] = all.syncs.counts();
   result["fallbacks"] = all.fallbacks.counts();
   result["disk_cache"] = all.disk_cache.counts();

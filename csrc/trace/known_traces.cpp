@@ -18,7 +18,7 @@ uint64_t hash_words(c10::ArrayRef<uint64_t> words) {
 
 }  // namespace
 
-void Segment::Exits::add(std::unique_ptr<Segment> segment) {
+void Segment::SideExits::add(std::unique_ptr<Segment> segment) {
   std::vector<uint32_t> words;
   const size_t begin = segment->trace_->tape().words_begin(segment->from_);
   for (const DynamicScalar& number : segment->dynamic(0))
@@ -29,7 +29,8 @@ void Segment::Exits::add(std::unique_ptr<Segment> segment) {
 }
 
 template <typename Visit>
-void Segment::Exits::each(const Tape& tape, size_t begin, size_t end, const Visit& visit) const {
+void Segment::SideExits::each(const Tape& tape, size_t begin, size_t end,
+                              const Visit& visit) const {
   const auto words = tape.all_words().slice(begin, end - begin);
   c10::SmallVector<uint64_t, 64> masked;
   for (const std::vector<uint32_t>& pattern : dynamic) {
@@ -57,7 +58,7 @@ bool Segment::matches(size_t index, const Tape& tape, size_t begin, size_t end) 
 Segment::Segment(std::shared_ptr<CompiledTrace> trace, size_t from)
     : trace_(std::move(trace)),
       from_(from),
-      exits_(trace_->tape().size() - from + 1),
+      side_exits_(trace_->tape().size() - from + 1),
       ends_(trace_->tape().size() - from + 1) {}
 
 Cursor::Cursor(KnownTraces* traces) : traces_(traces), segment_(&traces->root_) {}
@@ -69,7 +70,7 @@ bool Cursor::advance(const Tape& tape) {
     return true;
   }
   Segment* found = nullptr;
-  segment_->exits_[index_].each(tape, begin, end, [&](Segment* exit) {
+  segment_->side_exits_[index_].each(tape, begin, end, [&](Segment* exit) {
     found = exit;
     return true;
   });
@@ -105,13 +106,21 @@ bool Cursor::find_again(const Tape& tape, bool to_end) {
         places.push_back({segment, index + 1, place.operation + 1});
       return false;
     };
-    place.segment->exits_[place.index].each(tape, begin, end,
-                                            [&](Segment* exit) { return follow(exit, 0); });
+    place.segment->side_exits_[place.index].each(tape, begin, end,
+                                                 [&](Segment* exit) { return follow(exit, 0); });
     if (place.index < place.segment->size() &&
         place.segment->matches(place.index, tape, begin, end))
       follow(place.segment, place.index);
   }
   return false;
+}
+
+std::vector<Cursor::Next> Cursor::next() const {
+  std::vector<Next> next;
+  if (index_ < segment_->size()) next.push_back({segment_->trace_.get(), segment_->from_ + index_});
+  for (const auto& [hash, segment] : segment_->side_exits_[index_].by_words)
+    next.push_back({segment->trace_.get(), segment->from_});
+  return next;
 }
 
 bool Cursor::advance_equal(const CompiledTrace& trace, size_t operation) {
@@ -124,7 +133,7 @@ bool Cursor::advance_equal(const CompiledTrace& trace, size_t operation) {
     ++index_;
     return true;
   }
-  const auto [first, last] = segment_->exits_[index_].by_words.equal_range(hash_words(words));
+  const auto [first, last] = segment_->side_exits_[index_].by_words.equal_range(hash_words(words));
   for (auto exit = first; exit != last; ++exit) {
     if (!same(*exit->second, 0)) continue;
     segment_ = exit->second.get();
@@ -147,7 +156,7 @@ void KnownTraces::insert(const std::shared_ptr<CompiledTrace>& trace, bool autom
   if (matched < tape.size()) {
     auto made = std::make_unique<Segment>(trace, matched);
     Segment* const segment = made.get();
-    cursor.segment_->exits_[cursor.index_].add(std::move(made));
+    cursor.segment_->side_exits_[cursor.index_].add(std::move(made));
     cursor.segment_ = segment;
     cursor.index_ = tape.size() - matched;
   }

@@ -1,8 +1,9 @@
 // Known traces: what recordings are matched against.
 //
 // A tree of segments. A segment is a run of operations of one compiled trace; at any index it may
-// have exits to other segments (a branch that was learnt) and ends (a window was cut there). Owned
-// by one recorder and only touched by the thread that holds the recording lock.
+// have side exits to other segments (a branch that was recorded later) and ends (a window was
+// flushed there). Owned by one recorder and only touched by the thread that holds the recording
+// lock.
 //
 // A segment's operations may have dynamic scalars (tape/dynamic_scalars.h): then a recording can
 // match more than one path, and the one it follows may turn out to be the wrong one. It is looked
@@ -20,18 +21,18 @@ namespace torch_lazy {
 
 class Segment {
  public:
-  // An end: a window was cut after the operations before it.
+  // An end: a window was flushed after the operations before it.
   struct End {
     std::shared_ptr<CompiledTrace> trace;
-    // Cut as soon as it is reached (a limit or a period), not only when something asks for it.
+    // Flushed as soon as it is reached (a limit or a period), not only when something asks for it.
     bool automatic = false;
   };
 
   // Operations [from, size) of the trace's tape. The root of a tree is an empty segment.
-  Segment() : exits_(1), ends_(1) {}
+  Segment() : side_exits_(1), ends_(1) {}
   Segment(std::shared_ptr<CompiledTrace> trace, size_t from);
 
-  size_t size() const { return exits_.size() - 1; }
+  size_t size() const { return side_exits_.size() - 1; }
   c10::ArrayRef<uint64_t> words(size_t index) const { return trace_->tape().words(from_ + index); }
   c10::ArrayRef<uint64_t> output_words(size_t index) const {
     return trace_->tape().outputs(from_ + index);
@@ -53,19 +54,19 @@ class Segment {
   size_t from_ = 0;
   // Where recordings leave the segment. Few, but at the start of a tree or of a loop whose numbers
   // change there can be thousands: by hash of the first operation's words.
-  struct Exits {
+  struct SideExits {
     // Dynamic words are hashed as 0.
     std::unordered_multimap<uint64_t, std::unique_ptr<Segment>> by_words;
-    // Which words of a first operation are dynamic; of all exits, each once.
+    // Which words of a first operation are dynamic; of all side exits, each once.
     std::vector<std::vector<uint32_t>> dynamic;
 
     void add(std::unique_ptr<Segment> segment);
-    // Calls visit(segment) for exits that the tape's operation follows until it returns true.
+    // Calls visit(segment) for side exits that the tape's operation follows until it returns true.
     template <typename Visit>
     void each(const Tape& tape, size_t begin, size_t end, const Visit& visit) const;
   };
-  std::vector<Exits> exits_;  // by index, size() + 1 of them
-  std::vector<End> ends_;     // by index, size() + 1 of them
+  std::vector<SideExits> side_exits_;  // by index, size() + 1 of them
+  std::vector<End> ends_;              // by index, size() + 1 of them
 };
 
 // A place in the tree: `index` operations of `segment` have matched.
@@ -82,8 +83,14 @@ class Cursor {
   const std::vector<OutputMetadata>& outputs() const { return segment_->outputs(index_ - 1); }
   c10::ArrayRef<uint64_t> output_words() const { return segment_->output_words(index_ - 1); }
   const Segment::End* end() const { return segment_->end(index_); }
+  // The operations that known traces go on with here.
+  struct Next {
+    const CompiledTrace* trace;
+    size_t operation;
+  };
+  std::vector<Next> next() const;
   bool at_leaf() const {
-    return index_ == segment_->size() && segment_->exits_[index_].by_words.empty();
+    return index_ == segment_->size() && segment_->side_exits_[index_].by_words.empty();
   }
 
  private:
@@ -101,7 +108,7 @@ class KnownTraces {
  public:
   // Makes the trace matchable from the root on.
   void insert(const std::shared_ptr<CompiledTrace>& trace, bool automatic_end);
-  bool empty() const { return root_.exits_[0].by_words.empty(); }
+  bool empty() const { return root_.side_exits_[0].by_words.empty(); }
   Cursor start() { return Cursor(this); }
 
  private:

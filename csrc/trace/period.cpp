@@ -23,14 +23,14 @@ PeriodDetector::PeriodDetector(size_t start, size_t minimum, size_t repeats, siz
     : start_(std::max(start, kGram)),
       minimum_(std::max<size_t>(minimum, 1)),
       repeats_(std::max<size_t>(repeats, 2)),
-      // The whole stretch up to start_ is looked at when the window gets that long, so it must be
+      // The whole stretch up to start_ is observed when the window gets that long, so it must be
       // there.
       mask_(std::bit_ceil(std::max(history, start_ + 2)) - 1),
       ring_(mask_ + 1, 0) {}
 
 void PeriodDetector::reset() {
   length_ = 0;
-  since_cut_ = 0;
+  since_flush_ = 0;
   distance_ = 0;
   run_ = 0;
   reported_ = 0;
@@ -38,7 +38,7 @@ void PeriodDetector::reset() {
 }
 
 void PeriodDetector::restart_window() {
-  since_cut_ = 0;
+  since_flush_ = 0;
   aligned_ = reported_ != 0;
 }
 

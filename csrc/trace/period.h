@@ -1,4 +1,4 @@
-// Finds the period of a stream of operators, to cut a window that nothing else cuts.
+// Finds the period of a stream of operators, to flush a window that nothing else flushes.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 namespace torch_lazy {
 
 // Fed one hash for each recorded operator. A loop without a sync point shows as a stream that
-// repeats itself; cutting it at its period makes every window of the loop the same.
+// repeats itself; flushing it at its period makes every window of the loop the same.
 //
 // A period p is reported once the last max(repeats * p, start) hashes repeat with it. The `start`
 // part is what keeps the identical layers of one model from passing for the loop around the model.
@@ -19,7 +19,7 @@ namespace torch_lazy {
 // thread.
 class PeriodDetector {
  public:
-  // start: operators without a cut before a period is looked for. minimum: shortest window worth
+  // start: operators without a flush before a period is looked for. minimum: shortest window worth
   // having. repeats: how often a block must have been seen. history: hashes kept, rounded up to a
   // power of two; periods longer than history / repeats are not found.
   explicit PeriodDetector(size_t start = 2048, size_t minimum = 64, size_t repeats = 3,
@@ -28,7 +28,7 @@ class PeriodDetector {
   void push(uint64_t operator_hash) {
     ring_[position_ & mask_] = operator_hash;
     ++position_;
-    ++since_cut_;
+    ++since_flush_;
     if (++length_ > start_) [[unlikely]]
       observe();
   }
@@ -39,13 +39,15 @@ class PeriodDetector {
     return reported_ != 0 ? std::optional<size_t>(reported_) : std::nullopt;
   }
 
-  // Whether to cut here: a period was just found, or one period has passed since restart_window().
-  bool at_boundary() const { return reported_ != 0 && (!aligned_ || since_cut_ >= reported_); }
+  // Whether to flush here: a period was just found, or one period has passed since
+  // restart_window().
+  bool at_boundary() const { return reported_ != 0 && (!aligned_ || since_flush_ >= reported_); }
 
-  // The window was cut for another reason: forget the stream.
+  // The window was flushed for another reason: forget the stream.
   void reset();
 
-  // The window was cut at a period: the stream goes on, and its next boundary is one period away.
+  // The window was flushed at a period: the stream goes on, and its next boundary is one period
+  // away.
   void restart_window();
 
  private:
@@ -62,16 +64,16 @@ class PeriodDetector {
   uint64_t mask_;
   std::vector<uint64_t> ring_;  // the last hashes, by position & mask_
   std::vector<uint32_t>
-      latest_;              // by hash of kGram hashes: low bits of the last position ending one
-  uint64_t position_ = 0;   // hashes ever pushed
-  uint64_t length_ = 0;     // since reset
-  uint64_t since_cut_ = 0;  // since reset or restart_window
-  uint64_t observed_ = 0;   // position up to which the stream has been looked at
-  uint64_t gram_ = 0;       // rolling hash of the last kGram hashes
-  uint64_t distance_ = 0;   // candidate: the stream has equalled itself that far back ...
-  uint64_t run_ = 0;        // ... for so many hashes; 0 and 0 without a candidate
-  size_t reported_ = 0;     // what period() returns
-  bool aligned_ = false;    // the window began at a period's boundary
+      latest_;                // by hash of kGram hashes: low bits of the last position ending one
+  uint64_t position_ = 0;     // hashes ever pushed
+  uint64_t length_ = 0;       // since reset
+  uint64_t since_flush_ = 0;  // since reset or restart_window
+  uint64_t observed_ = 0;     // position up to which the stream has been observed
+  uint64_t gram_ = 0;         // rolling hash of the last kGram hashes
+  uint64_t distance_ = 0;     // candidate: the stream has equalled itself that far back ...
+  uint64_t run_ = 0;          // ... for so many hashes; 0 and 0 without a candidate
+  size_t reported_ = 0;       // what period() returns
+  bool aligned_ = false;      // the window began at a period's boundary
 };
 
 }  // namespace torch_lazy

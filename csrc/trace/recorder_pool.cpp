@@ -9,25 +9,15 @@ namespace torch_lazy {
 
 void Recorder::forget(StorageState& storage) noexcept {
   if (!storage.recorder.load(std::memory_order_acquire)) return;
-  const Lock lock(mutex());
-  Recorder* recorder = storage.recorder.load(std::memory_order_relaxed);
-  if (!recorder) return;
-  auto& bound = recorder->storages_;
-  size_t slot = storage.slot;
-  // Another thread may have bound the storage since, and overwritten the slot.
-  if (slot >= bound.size() || bound[slot].owner != &storage)
-    for (slot = 0; slot < bound.size() && bound[slot].owner != &storage;) ++slot;
-  if (slot == bound.size()) return;
-  bound[slot].owner = nullptr;
-  storage.recorder.store(nullptr, std::memory_order_relaxed);
-  // A pending storage that dies needs no memory; an input that dies is kept by the window.
-  recorder->held_bytes_ += bound[slot].made ? -bound[slot].bytes : bound[slot].bytes;
+  const RecordingGuard lock(recording_lock());
+  if (Recorder* recorder = storage.recorder.load(std::memory_order_relaxed))
+    recorder->window_.unbind(storage);
 }
 
 // Recorders outlive their threads: a thread that ends hands its recorder, with all it knows, to the
 // next.
 struct RecorderPool {
-  std::vector<Recorder*> all, unused;  // guarded by Recorder::mutex()
+  std::vector<Recorder*> all, unused;  // guarded by the recording lock
   bool discarded = false;
 
   static RecorderPool& instance() {
@@ -39,7 +29,7 @@ struct RecorderPool {
     Recorder* recorder;
     Lease() {
       RecorderPool& pool = instance();
-      const std::lock_guard<RecordingLock> lock(Recorder::mutex());
+      const RecordingGuard lock(recording_lock());
       if (pool.unused.empty()) {
         pool.all.push_back(new Recorder);
         recorder = pool.all.back();
@@ -51,8 +41,8 @@ struct RecorderPool {
     ~Lease() {
       RecorderPool& pool = instance();
       if (pool.discarded) return;
-      recorder->cut("thread ends");
-      const std::lock_guard<RecordingLock> lock(Recorder::mutex());
+      recorder->flush({FlushReason::kThreadEnds});
+      const RecordingGuard lock(recording_lock());
       recorder->error_ = nullptr;
       pool.unused.push_back(recorder);
     }
@@ -72,28 +62,28 @@ Recorder& Recorder::lease_for_thread() {
 void Recorder::synchronize_all() {
   std::vector<Recorder*> all;
   {
-    const std::lock_guard<RecordingLock> lock(mutex());
+    const RecordingGuard lock(recording_lock());
     all = RecorderPool::instance().all;
   }
   Recorder& own = current();
   for (Recorder* recorder : all)
-    if (recorder != &own) recorder->cut_for_another("synchronize");
-  own.sync("synchronize");
+    if (recorder != &own) recorder->flush_for_another({FlushReason::kSynchronize});
+  own.sync({FlushReason::kSynchronize});
 }
 
 void Recorder::before_fork() {
-  mutex().lock();
+  recording_lock().lock();
 }
 
 void Recorder::after_fork(bool child) {
   if (child)
-    for (Recorder* recorder : RecorderPool::instance().all) recorder->running_ = false;
-  mutex().unlock();
+    for (Recorder* recorder : RecorderPool::instance().all) recorder->window_.forget_runner();
+  recording_lock().unlock();
 }
 
 void Recorder::discard_all() noexcept {
   stop_compiles();
-  const std::lock_guard<RecordingLock> lock(mutex());
+  const RecordingGuard lock(recording_lock());
   RecorderPool::instance().discarded = true;
 }
 

@@ -4,7 +4,7 @@ namespace torch_lazy {
 
 TraceProfile::Again TraceProfile::add(const Tape::Hash& structure,
                                       c10::ArrayRef<uint64_t> numbers) {
-  // Guards against a script that makes new windows for ever; what is hot stays known elsewhere.
+  // Guards against a script that never repeats itself; what is hot stays known elsewhere.
   constexpr size_t kMostSeen = 1 << 16, kMostNumbers = 1 << 20;
   if (once_.size() + again_.size() >= kMostSeen || numbers_.size() >= kMostNumbers) clear();
   auto known = again_.find(structure);

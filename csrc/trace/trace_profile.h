@@ -11,8 +11,8 @@
 
 namespace torch_lazy {
 
-// Most windows of a script that does not repeat are met once, so a first sighting takes three words
-// and an entry in one table. Not thread safe: one per recorder.
+// Most windows of a script that does not repeat are met once, so a first recording takes three
+// words and an entry in one table. Not thread safe: one per recorder.
 class TraceProfile {
  public:
   struct Again {

@@ -1,15 +1,25 @@
-// How a deferred window runs: by its executable, or operation by operation where there is none for
-// what was recorded; and what becomes of its storages when an operation fails.
+#include "trace/window.h"
+
+#include <ATen/ops/clone.h>
+
+#include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <utility>
 
 #include "base/config.h"
 #include "base/metrics.h"
+#include "plan/step.h"
 #include "runtime/verify.h"
-#include "trace/recorder.h"
 
 namespace torch_lazy {
 namespace {
+
+std::condition_variable_any& idle_condition() {
+  static auto* const instance = new std::condition_variable_any;
+  return *instance;
+}
 
 class RunTimer {
  public:
@@ -62,7 +72,69 @@ RunResult run_alone(const CompiledTrace::Version& version, c10::ArrayRef<at::Ten
 
 }  // namespace
 
-void Recorder::run_window(Lock& lock, const CompiledTrace::Version& version) {
+uint64_t Window::next_serial() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+void Window::open(const TraceKey& key, Mode mode) {
+  key_ = key;
+  opened_ = std::chrono::steady_clock::now();
+  mode_ = mode;
+}
+
+void Window::close(RecordingGuard& lock) {
+  for (const BoundStorage& storage : storages_)
+    if (storage.owner) storage.owner->recorder.store(nullptr, std::memory_order_release);
+  storages_.clear();
+  tape_.clear();
+  held_bytes_ = 0;
+  guard_failed_ = false;
+  slots_valid_ = true;
+  serial_ = next_serial();
+  mode_ = Mode::kClosed;
+  if (inputs_.empty()) return;
+  // Left where an operation was abandoned.
+  std::vector<at::Tensor> dropped = std::exchange(inputs_, {});
+  lock.unlock();
+  dropped.clear();
+  lock.lock();
+}
+
+void Window::unbind(StorageState& storage) noexcept {
+  size_t slot = storage.slot;
+  // Another thread may have bound the storage since, and overwritten the slot.
+  if (slot >= storages_.size() || storages_[slot].owner != &storage)
+    for (slot = 0; slot < storages_.size() && storages_[slot].owner != &storage;) ++slot;
+  if (slot == storages_.size()) return;
+  storages_[slot].owner = nullptr;
+  storage.recorder.store(nullptr, std::memory_order_relaxed);
+  // A pending storage that dies needs no memory; an input that dies is kept by the window.
+  held_bytes_ += storages_[slot].made ? -storages_[slot].bytes : storages_[slot].bytes;
+}
+
+std::vector<bool> Window::live() const {
+  std::vector<bool> live(storages_.size());
+  for (size_t i = 0; i < storages_.size(); ++i) live[i] = storages_[i].made && storages_[i].owner;
+  return live;
+}
+
+void Window::add_snapshot(const at::Tensor& cpu_tensor) {
+  inputs_.push_back(at::clone(cpu_tensor, at::MemoryFormat::Contiguous));
+  held_bytes_ += int64_t(cpu_tensor.nbytes());
+}
+
+void Window::drop_inputs(size_t kept) {
+  inputs_.resize(std::min(inputs_.size(), kept));
+}
+
+// ---------------------------------------------------------------- running
+
+void Window::wait_until_idle(RecordingGuard& lock) {
+  if (running_) idle_condition().wait(lock, [&] { return !running_; });
+}
+
+std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Version& version) {
   RunResult result;
   std::vector<double> numbers;
   std::vector<at::Tensor> inputs = std::move(inputs_);
@@ -87,19 +159,16 @@ void Recorder::run_window(Lock& lock, const CompiledTrace::Version& version) {
   if (result.failure && result.unchanged) {
     lock.lock();
     inputs_ = std::move(inputs);
-    run_by_operation(lock, tape_.size());
-    return;
+    return run_by_operation(lock, tape_.size());
   }
   inputs.clear();  // may free memory whose owner takes the GIL
   if (result.failure)
     result.failure->operation = version.graph.operations.at(result.failure->operation);
   lock.lock();
-  running_ = false;
-  finish_run(result, version.graph.output_storages, tape_.size());
-  idle_condition().notify_all();
+  return finish_run(result, version.graph.output_storages, tape_.size());
 }
 
-void Recorder::run_by_operation(Lock& lock, size_t operations) {
+std::exception_ptr Window::run_by_operation(RecordingGuard& lock, size_t operations) {
   std::vector<uint32_t> kept, kept_storages;
   for (size_t slot = 0; slot < storages_.size(); ++slot)
     if (storages_[slot].made && storages_[slot].owner) {
@@ -131,32 +200,26 @@ void Recorder::run_by_operation(Lock& lock, size_t operations) {
   }
   inputs.clear();
   lock.lock();
+  return finish_run(result, kept_storages, operations);
+}
+
+std::exception_ptr Window::finish_run(const RunResult& result,
+                                      c10::ArrayRef<uint32_t> output_storages, size_t operations) {
   running_ = false;
-  finish_run(result, kept_storages, operations);
-  idle_condition().notify_all();
-}
-
-void Recorder::diverge(Lock& lock) {
-  const size_t operations = tape_.size() - 1;  // all but the one that did not match
-  mode_ = Mode::kEager;
-  diverged_ = operations > 0;
-  if (operations > 0) run_by_operation(lock, operations);
-  inputs_.clear();
-}
-
-void Recorder::finish_run(RunResult& result, c10::ArrayRef<uint32_t> output_storages,
-                          size_t operations) {
   for (size_t i = 0; i < output_storages.size(); ++i) {
     StorageState* owner = storages_[output_storages[i]].owner;
     if (owner && !owner->resident() && result.outputs[i].defined())
       owner->buffer = result.outputs[i].storage();
   }
-  if (result.failure) poison(*result.failure, operations);
+  std::exception_ptr error;
+  if (result.failure) error = poison(*result.failure, operations);
+  idle_condition().notify_all();
+  return error;
 }
 
 // The failing operation and those after it did not happen: what they would have written must not be
 // read. Reading it raises the original error.
-void Recorder::poison(const RunFailure& failure, size_t operations) {
+std::exception_ptr Window::poison(const RunFailure& failure, size_t operations) {
   const std::exception_ptr error = with_location(failure.error, tape_.entry(failure.operation));
   const auto shared = std::make_shared<const std::exception_ptr>(error);
   std::vector<uint32_t> storage_of(tape_.values);
@@ -186,7 +249,7 @@ void Recorder::poison(const RunFailure& failure, size_t operations) {
   }
   for (const BoundStorage& storage : storages_)
     if (storage.owner && storage.made && !storage.owner->resident()) storage.owner->error = shared;
-  error_ = error;
+  return error;
 }
 
 }  // namespace torch_lazy

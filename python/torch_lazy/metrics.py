@@ -1,4 +1,4 @@
-"""What was recorded, deferred, cut, compiled, and why."""
+"""What was recorded, deferred, flushed, compiled, and why."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ def metrics() -> dict[str, Any]:
     """Counters since the start of the process or :func:`reset_metrics`.
 
     ``recorded`` operations reached the recorder, ``matched`` followed a known trace, ``deferred``
-    were run by a window and ``run_at_once`` at the call. ``windows`` counts windows by how they
-    ended (cold, warm, hot, diverged), ``cuts`` and ``syncs`` by cause, ``fallbacks`` operators that
-    cost speed by name. ``windows_run`` windows were run by executables in ``run_ns`` nanoseconds;
-    ``compiles`` counts executables made, ``dynamic_scalars`` numbers that changed and became inputs
-    of their window, ``onednn_products`` matrix products that oneDNN computed where eager calls MKL.
-    ``disk_cache`` counts kernels found on disk (hit) or not (miss), compiled and kept
-    (stored), removed for others (evicted), and failures (refused, broken, not stored).
-    ``compile_ns`` is the processor time of compiles in nanoseconds, by pass.
+    were run by a window and ``eager`` at the call. ``windows`` counts windows by how they ended
+    (cold, warm, hot, guard failed), ``flushes`` their ends and ``syncs`` sync points by reason,
+    ``fallbacks`` operators that cost speed by name. ``windows_run`` windows were run by executables
+    in ``run_ns`` nanoseconds; ``compiles`` counts executables made, ``dynamic_scalars`` numbers
+    that changed and became inputs of their window, ``onednn_products`` matrix products that oneDNN
+    computed where eager calls MKL. ``disk_cache`` counts kernels found on disk (hit) or not (miss),
+    compiled and kept (stored), removed for others (evicted), and failures (refused, broken, not
+    stored). ``compile_ns`` is the processor time of compiles in nanoseconds, by pass.
     """
     from torch_lazy import _C
 

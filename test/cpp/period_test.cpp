@@ -129,19 +129,19 @@ TEST(PeriodDetector, DoesNotJoinStreamsAcrossAReset) {
   EXPECT_FALSE(detector.period());
 }
 
-TEST(PeriodDetector, CutsALoopIntoEqualWindows) {
+TEST(PeriodDetector, FlushesALoopInEqualWindows) {
   PeriodDetector detector(512);
   const Stream body = block(100, 1);
-  std::vector<size_t> cuts;
+  std::vector<size_t> flushes;
   for (size_t i = 0; i < 3000; ++i) {
     detector.push(body[i % body.size()]);
     if (detector.at_boundary()) {
-      cuts.push_back(i);
+      flushes.push_back(i);
       detector.restart_window();
     }
   }
-  ASSERT_GE(cuts.size(), 20u);
-  for (size_t i = 1; i < cuts.size(); ++i) EXPECT_EQ(cuts[i] - cuts[i - 1], 100u);
+  ASSERT_GE(flushes.size(), 20u);
+  for (size_t i = 1; i < flushes.size(); ++i) EXPECT_EQ(flushes[i] - flushes[i - 1], 100u);
 }
 
 TEST(PeriodDetector, GoesOnPastItsHistory) {

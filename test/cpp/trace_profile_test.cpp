@@ -1,4 +1,4 @@
-// Which structures of windows have been met, and which of their numbers changed.
+// Which structures of windows have been recorded, and which of their numbers changed.
 
 #include "trace/trace_profile.h"
 
@@ -9,18 +9,18 @@ namespace {
 
 constexpr Tape::Hash kOne{1, 10}, kTwo{2, 20};
 
-TEST(TraceProfile, TheFirstSightingHasNoHistory) {
-  TraceProfile sightings;
+TEST(TraceProfile, TheFirstRecordingHasNoHistory) {
+  TraceProfile profile;
 
-  EXPECT_EQ(sightings.add(kOne, {7}).history, nullptr);
-  EXPECT_EQ(sightings.add(kTwo, {7}).history, nullptr);
+  EXPECT_EQ(profile.add(kOne, {7}).history, nullptr);
+  EXPECT_EQ(profile.add(kTwo, {7}).history, nullptr);
 }
 
-TEST(TraceProfile, TheSecondSightingKnowsBothRecordings) {
-  TraceProfile sightings;
-  sightings.add(kOne, {7, 8});
+TEST(TraceProfile, TheSecondRecordingKnowsBoth) {
+  TraceProfile profile;
+  profile.add(kOne, {7, 8});
 
-  const TraceProfile::Again again = sightings.add(kOne, {7, 9});
+  const TraceProfile::Again again = profile.add(kOne, {7, 9});
 
   ASSERT_NE(again.history, nullptr);
   EXPECT_EQ(again.history->recordings(), 2u);
@@ -28,24 +28,24 @@ TEST(TraceProfile, TheSecondSightingKnowsBothRecordings) {
   EXPECT_EQ(again.history->dynamic_scalars({3, 5}), (DynamicScalars{{5, 5}}));
 }
 
-TEST(TraceProfile, FirstSightingsOfOtherStructuresInBetweenChangeNothing) {
-  TraceProfile sightings;
-  sightings.add(kOne, {7});
-  sightings.add(kTwo, {1, 2, 3});
-  sightings.add(kOne, {7});
+TEST(TraceProfile, FirstRecordingsOfOtherStructuresInBetweenChangeNothing) {
+  TraceProfile profile;
+  profile.add(kOne, {7});
+  profile.add(kTwo, {1, 2, 3});
+  profile.add(kOne, {7});
 
-  const TraceProfile::Again again = sightings.add(kOne, {8});
+  const TraceProfile::Again again = profile.add(kOne, {8});
 
   EXPECT_EQ(again.history->recordings(), 3u);
   EXPECT_EQ(again.dynamic, 1u);
 }
 
 TEST(TraceProfile, WhatIsForgottenIsNewAgain) {
-  TraceProfile sightings;
-  sightings.add(kOne, {7});
-  sightings.clear();
+  TraceProfile profile;
+  profile.add(kOne, {7});
+  profile.clear();
 
-  EXPECT_EQ(sightings.add(kOne, {7}).history, nullptr);
+  EXPECT_EQ(profile.add(kOne, {7}).history, nullptr);
 }
 
 }  // namespace

@@ -136,6 +136,33 @@ def test_the_devices_name_says_the_backend_and_the_processor(device, setting):
     assert "interpreter" not in name
 
 
+BRANCH = """
+import torch, torch_lazy
+x = torch.ones(3).to("lazy")
+def step(flag):
+    y = x * 2
+    if flag:
+        y = y.exp()
+    else:
+        y = y.add(1)
+    torch_lazy.synchronize()
+    torch_lazy.wait_for_compiles()
+for flag in (True, True, True, False):
+    step(flag)
+"""
+
+
+@pytest.mark.recording
+def test_debug_output_names_both_operations_of_a_failed_guard():
+    done = run_script(BRANCH, TORCH_LAZY_DEBUG="1")
+
+    failures = [line for line in done.stderr.splitlines() if "guard failed at" in line]
+    assert len(failures) == 1, done.stderr
+    assert "operation 1: expected aten::exp # <string>:7:12" in failures[0]
+    assert "recorded aten::add.Tensor # <string>:9:12" in failures[0]
+    assert "first difference: the operator" in failures[0]
+
+
 @pytest.mark.recording
 def test_a_device_index_that_does_not_exist_is_refused():
     with pytest.raises(RuntimeError, match="no device lazy:1"):

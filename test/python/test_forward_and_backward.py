@@ -23,7 +23,7 @@ def test_forward_and_backward_are_one_window(device):
     synchronize()
 
     metrics = torch_lazy.metrics()
-    assert metrics["cuts"] == {"synchronize": 1}
+    assert metrics["flushes"] == {"synchronize": 1}
     assert metrics["windows"] == {"hot": 1}
 
 
@@ -42,7 +42,7 @@ def test_what_follows_backward_has_a_window_of_its_own(device):
     synchronize()
 
     metrics = torch_lazy.metrics()
-    assert metrics["cuts"] == {"backward ends": 1, "synchronize": 1}
+    assert metrics["flushes"] == {"backward ends": 1, "synchronize": 1}
     assert metrics["windows"] == {"hot": 2}
 
 

@@ -1,5 +1,5 @@
-"""Recording: a loop becomes hot and is deferred; windows are cut where values are needed; branches
-are learnt."""
+"""Recording: a loop becomes hot and is deferred; windows are flushed where values are needed;
+branches are recorded."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def x(device):
     return torch.randn(3, 4).to(device)
 
 
-def test_the_first_pass_runs_at_once(device):
+def test_the_first_pass_runs_eagerly(device):
     other = torch.randn(5, 7, 2).to(
         device
     )  # a shape of its own, so that no other test made it known
     torch_lazy.reset_metrics()
 
     assert deferred(step, other) == 0
-    assert torch_lazy.metrics()["run_at_once"] >= 4
+    assert torch_lazy.metrics()["eager"] >= 4
     assert torch_lazy.metrics()["recorded"] >= 4
 
 
@@ -177,7 +177,7 @@ def test_deterministic_algorithms_have_executables_of_their_own(device):
     same(result.cpu(), step(value.cpu()))
 
 
-def test_a_divergence_runs_the_prefix_and_learns_the_branch(device):
+def test_a_failed_guard_runs_the_prefix_and_records_the_branch(device):
     value = torch.randn(3, 8).to(device)
 
     def branchy(flag):
@@ -190,7 +190,7 @@ def test_a_divergence_runs_the_prefix_and_learns_the_branch(device):
     torch_lazy.reset_metrics()
 
     same(branchy(False).cpu(), ((value.cpu() * 2 + 1).sin().tanh() * 3).sum())
-    assert torch_lazy.metrics()["windows"]["diverged"] >= 1
+    assert torch_lazy.metrics()["windows"]["guard failed"] >= 1
 
     hot(branchy, False)
     assert deferred(branchy, False) == 6
@@ -206,7 +206,7 @@ def test_a_window_that_stops_early_is_right(x):
     same(partial.cpu(), x.cpu() + 1)
 
 
-def test_values_dropped_before_the_cut_do_not_matter(x):
+def test_values_dropped_before_the_flush_do_not_matter(x):
     def chain(keep):
         a = x + 1
         b = a * 2
@@ -232,25 +232,25 @@ SYNCS = {
 
 
 @pytest.mark.parametrize("sync", SYNCS.values(), ids=SYNCS)
-def test_a_needed_value_cuts_the_window_and_is_counted(x, sync):
+def test_a_needed_value_flushes_the_window_and_is_counted(x, sync):
     hot(step, x)
     torch_lazy.reset_metrics()
 
     sync(step(x))
 
     metrics = torch_lazy.metrics()
-    assert sum(metrics["cuts"].values()) >= 1
+    assert sum(metrics["flushes"].values()) >= 1
     assert sum(metrics["syncs"].values()) >= 1
 
 
-def test_causes_differ(x):
-    def causes(act):
+def test_reasons_differ(x):
+    def reasons(act):
         synchronize()
         torch_lazy.reset_metrics()
         act(step(x))
-        return {cause for cause, count in torch_lazy.metrics()["syncs"].items() if count}
+        return {reason for reason, count in torch_lazy.metrics()["syncs"].items() if count}
 
-    assert causes(lambda t: t.sum().item()) != causes(lambda t: torch_lazy.synchronize())
+    assert reasons(lambda t: t.sum().item()) != reasons(lambda t: torch_lazy.synchronize())
 
 
 def test_operators_that_sync_are_counted_by_name(x):
@@ -285,7 +285,7 @@ def test_metadata_needs_no_value(x):
     assert torch_lazy.metrics()["windows_run"] == 0
 
 
-def test_defer_never_runs_everything_at_once(x):
+def test_defer_never_runs_everything_eagerly(x):
     hot(step, x)
     torch_lazy.config.defer = "never"
     try:
@@ -369,7 +369,7 @@ def test_mark_step_of_upstreams_lazy_is_a_flush(x):
     same(y.cpu(), step(x.cpu()))
 
 
-def test_a_long_loop_without_a_sync_is_cut_by_itself(device):
+def test_a_long_loop_without_a_sync_is_flushed_by_itself(device):
     value = torch.randn(4, 4).to(device)
     synchronize()
     torch_lazy.reset_metrics()
@@ -380,7 +380,7 @@ def test_a_long_loop_without_a_sync_is_cut_by_itself(device):
         if i % 500 == 0:
             wait_for_compiles()
 
-    assert sum(torch_lazy.metrics()["cuts"].values()) >= 1
+    assert sum(torch_lazy.metrics()["flushes"].values()) >= 1
     expected = value.cpu()
     for _ in range(3000):
         expected = (expected * 0.5).tanh() + value.cpu()

@@ -1,0 +1,97 @@
+// What the arguments of a call say about how it is dispatched. Inspecting a tensor also resolves
+// what must have happened before the operation, see Recorder::resolve().
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/IListRef.h>
+#include <ATen/core/List.h>
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+#include "device/lazy_tensor.h"
+#include "ops/operator_info.h"
+
+namespace torch_lazy {
+
+enum class DispatchMode : uint8_t {
+  kTraced,    // recorded; deferred, or run at the call
+  kUntraced,  // run at the call, and the tape does not know of it
+  kMeta,      // a fake tensor is among the arguments: the Meta kernel answers
+};
+
+class InspectedArguments {
+ public:
+  InspectedArguments(Recorder& recorder, const OperatorInfo& op) : recorder_(recorder), op_(op) {}
+
+  // One argument of the schema, in order.
+  template <class Argument>
+  void add(const Argument& argument) {
+    starts_.push_back(uint16_t(tensors_.size()));
+    inspect(argument);
+  }
+
+  // For kUntraced makes the sync that the operation needs.
+  DispatchMode dispatch_mode();
+  // Whether every tensor is lazy: then there is no device to disagree with.
+  bool all_lazy() const { return !has(kOtherTensor); }
+
+  // Tensors, flattened, counted as OutputMetadata::source counts them: no undefined ones and no
+  // wrapped numbers; null where the tensor is not lazy.
+  const c10::SmallVector<LazyTensorImpl*, 8>& tensors() const { return tensors_; }
+  // Where those of a schema argument start.
+  size_t start(size_t schema_argument) const { return starts_[schema_argument]; }
+
+  // The operation raised: what it should have overwritten is poisoned as before.
+  void poison_again();
+
+ private:
+  enum Fact : uint8_t {
+    kOtherTensor = 1,    // a tensor that is not lazy
+    kFakeTensor = 2,     // one that has the key of a lazy tensor
+    kMask = 4,           // an index of booleans: sizes depend on data
+    kGenerator = 8,      // draws random numbers
+    kExported = 16,      // memory that is shared with other libraries
+    kInWindow = 32,      // a storage that the open window knows
+    kWithoutWords = 64,  // a value that the tape has no words for
+  };
+  bool has(Fact fact) const { return facts_ & fact; }
+  void note(Fact fact, bool holds) { facts_ |= holds ? fact : 0; }
+
+  void inspect(const at::Tensor& tensor);
+  void inspect(const std::optional<at::Tensor>& tensor) {
+    if (tensor) inspect(*tensor);
+  }
+  void inspect(at::ITensorListRef tensors) {
+    for (const at::Tensor& tensor : tensors) inspect(tensor);
+  }
+  void inspect(at::TensorList tensors) {
+    for (const at::Tensor& tensor : tensors) inspect(tensor);
+  }
+  void inspect(const c10::List<std::optional<at::Tensor>>& tensors);
+  void inspect(const std::optional<at::Generator>& generator) {
+    note(kGenerator, generator && generator->defined());
+  }
+  void inspect(const at::Scalar& scalar) {
+    note(kWithoutWords, scalar.type() == at::ScalarType::UInt64);  // beyond int64
+  }
+  void inspect(const std::optional<at::Scalar>& scalar) {
+    if (scalar) inspect(*scalar);
+  }
+  void inspect(const c10::IValue& value);
+  template <class Plain>
+  void inspect(const Plain&) {}
+
+  void heal(LazyTensorImpl& impl);
+  bool rebinds_twice() const;
+
+  Recorder& recorder_;
+  const OperatorInfo& op_;
+  uint8_t facts_ = 0;  // of Fact
+  LazyTensorImpl* healed_ = nullptr;
+  std::shared_ptr<const std::exception_ptr> healed_error_;
+  c10::SmallVector<LazyTensorImpl*, 8> tensors_;
+  c10::SmallVector<uint16_t, 12> starts_;
+};
+
+}  // namespace torch_lazy

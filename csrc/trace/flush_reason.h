@@ -1,0 +1,57 @@
+// Why windows end, and how they had fared by then; metrics and debug output print both.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace torch_lazy {
+
+struct OperatorInfo;
+
+enum class FlushReason : uint8_t {
+  // Sync points: a value or memory is needed now.
+  kOperator,  // an operator that cannot stand in a window; printed by its name
+  kCopyToCpu,
+  kSynchronize,
+  kStorageNeeded,     // the memory of a pending storage
+  kSetStorage,        // set_ on a storage of the window
+  kStorageTakenOver,  // a tensor shares a pending storage that the tape has no name for
+  kExport,            // memory is about to be shared with other libraries
+  kExportedMemory,    // an operation on memory that is shared
+  // Borders, where the next operation belongs to another window.
+  kBackwardEnds,
+  kGlobalState,
+  // The recorder's own decisions.
+  kOperationsLimit,
+  kBytesLimit,
+  kPeriod,
+  // What happens to a window.
+  kOtherThread,
+  kThreadEnds,
+  kOperationRaised,
+};
+
+// One end of a window.
+struct Flush {
+  FlushReason reason;
+  const OperatorInfo* op = nullptr;  // of kOperator
+
+  static Flush by(const OperatorInfo& op) { return {FlushReason::kOperator, &op}; }
+  // The recorder flushed by itself, where the next window of the same program will be flushed too.
+  bool automatic() const {
+    return reason == FlushReason::kOperationsLimit || reason == FlushReason::kBytesLimit ||
+           reason == FlushReason::kPeriod;
+  }
+  // Valid for the life of the process, and always at the same address.
+  std::string_view name() const;
+};
+
+enum class WindowState : uint8_t {
+  kCold,         // ran eagerly, recorded for the first time
+  kWarm,         // ran eagerly, recorded before
+  kHot,          // run by its executable
+  kGuardFailed,  // left the known traces, or was flushed where no executable serves
+};
+std::string_view name(WindowState state);
+
+}  // namespace torch_lazy

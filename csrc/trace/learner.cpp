@@ -1,0 +1,82 @@
+#include "trace/learner.h"
+
+#include <utility>
+
+#include "base/config.h"
+#include "base/metrics.h"
+#include "tape/operation_location.h"
+
+namespace torch_lazy {
+
+KnownTraces* Learner::start_window(const TraceKey& key) {
+  forget_if_cache_was_emptied();
+  admit_ready_traces();
+  familiarity_.begin(call_path(), key.backward);
+  if (config().defer == Defer::kNever) return nullptr;
+  const auto known = known_.find(key);
+  return known != known_.end() ? &known->second : nullptr;
+}
+
+void Learner::forget_if_cache_was_emptied() {
+  const uint64_t generation = trace_generation();
+  if (generation == generation_) return;
+  generation_ = generation;
+  known_.clear();
+  awaited_.clear();
+  awaited_traces_.clear();
+  profile_.clear();
+}
+
+void Learner::admit_ready_traces() {
+  const uint64_t finished = finished_compiles();
+  if (finished == finished_seen_ || awaited_.empty()) return;
+  finished_seen_ = finished;
+  for (size_t i = 0; i < awaited_.size();) {
+    if (!awaited_[i].trace->finished()) {
+      ++i;
+      continue;
+    }
+    const Awaited ready = std::move(awaited_[i]);
+    awaited_traces_.erase(ready.trace.get());
+    awaited_[i] = std::move(awaited_.back());
+    awaited_.pop_back();
+    if (ready.trace->version()) known_[ready.key].insert(ready.trace, ready.automatic_end);
+  }
+}
+
+void Learner::await(const TraceKey& key, std::shared_ptr<CompiledTrace> trace, bool automatic_end) {
+  if (!awaited_traces_.insert(trace.get()).second) return;
+  if (trace->finished())
+    finished_seen_ = 0;  // by another thread: admitted when the next window starts
+  awaited_.push_back({key, std::move(trace), automatic_end});
+}
+
+WindowState Learner::record_profile(Window& window, bool automatic_end) {
+  if (!window.slots_valid() || !familiarity_.teaches()) return WindowState::kCold;
+  Tape& tape = window.tape();
+  const std::vector<uint32_t> words = dynamic_scalar_words(tape);
+  c10::SmallVector<uint64_t, 16> numbers;
+  for (const uint32_t word : words) numbers.push_back(tape.all_words()[word]);
+  const auto [history, dynamic] = profile_.add(tape.hash_without(words), numbers);
+  familiarity_.learn(tape.size(), history != nullptr);
+  if (!history) return WindowState::kCold;
+  if (dynamic > 0) increment(metrics().dynamic_scalars, int64_t(dynamic));
+  if (config().defer == Defer::kNever) return WindowState::kWarm;
+  if (!familiarity_.familiar()) {
+    // The lines of its operations are not known. They are waited for, but not without end.
+    constexpr uint32_t kMostWithoutLines = 6;
+    if (history->recordings() < kMostWithoutLines) return WindowState::kWarm;
+  }
+  await(window.key(),
+        compiled_trace(tape, history->dynamic_scalars(words), window.live(),
+                       window.key().state.deterministic_algorithms, window.age()),
+        automatic_end);
+  return WindowState::kWarm;
+}
+
+void Learner::end_window(const Window& window) {
+  if (!familiarity_.familiar() && window.mode() == Window::Mode::kEager) pass_operation_locations();
+  familiarity_.end();
+}
+
+}  // namespace torch_lazy

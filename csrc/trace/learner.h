@@ -1,0 +1,52 @@
+// What a recorder keeps of the windows it has seen: profiles of those that were recorded, traces on
+// their way to be compiled, and the known traces that recordings are matched against.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <unordered_set>
+#include <vector>
+
+#include "trace/familiarity.h"
+#include "trace/flush_reason.h"
+#include "trace/known_traces.h"
+#include "trace/trace_profile.h"
+#include "trace/window.h"
+
+namespace torch_lazy {
+
+// Guarded by the recording lock.
+class Learner {
+ public:
+  // A window begins. Returns the traces that it may follow, null if there are none.
+  KnownTraces* start_window(const TraceKey& key);
+  // Records the window's profile. Where it was recorded before, its trace is queued for compiling,
+  // and matchable in windows that begin once that is done. `automatic_end`: see Segment::End.
+  WindowState record_profile(Window& window, bool automatic_end);
+  void end_window(const Window& window);
+
+  // Whether the source locations of the window's operations are worth their price.
+  bool wants_locations() const { return familiarity_.familiar(); }
+
+ private:
+  // A compiled trace to be made matchable once it is ready.
+  struct Awaited {
+    TraceKey key;
+    std::shared_ptr<CompiledTrace> trace;
+    bool automatic_end;
+  };
+
+  void forget_if_cache_was_emptied();
+  void admit_ready_traces();
+  void await(const TraceKey& key, std::shared_ptr<CompiledTrace> trace, bool automatic_end);
+
+  std::map<TraceKey, KnownTraces> known_;
+  std::vector<Awaited> awaited_;
+  std::unordered_set<const CompiledTrace*> awaited_traces_;  // of `awaited_`
+  uint64_t finished_seen_ = 0;  // finished_compiles() when `awaited_` was last looked through
+  uint64_t generation_ = 0;     // of the traces here, see trace_generation()
+  TraceProfile profile_;        // by hash of the tape without the numbers that may be dynamic
+  Familiarity familiarity_;
+};
+
+}  // namespace torch_lazy

@@ -1,0 +1,41 @@
+// Follows the known traces: which of them a deferring window is, and whether it still is one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trace/guard_failure.h"
+#include "trace/known_traces.h"
+
+namespace torch_lazy {
+
+class Matcher {
+ public:
+  // A window begins that may follow these traces.
+  void start(KnownTraces& traces) { cursor_ = traces.start(); }
+
+  // Steps over the operation that is open on the tape. False: no known trace goes on with it.
+  bool match(const Tape& tape) { return cursor_.advance(tape) || cursor_.find_again(tape, false); }
+  // Of the operation stepped over last.
+  const std::vector<OutputMetadata>& outputs() const { return cursor_.outputs(); }
+  c10::ArrayRef<uint64_t> output_words() const { return cursor_.output_words(); }
+  // After match() has said no.
+  std::string why_not(const Tape& tape) const { return describe_guard_failure(cursor_, tape); }
+
+  // Every known trace that came here was flushed here by the recorder itself.
+  bool must_flush() const {
+    const Segment::End* end = cursor_.end();
+    return end && end->automatic && cursor_.at_leaf();
+  }
+  // The trace that ends after the operations on the tape; null if none does.
+  CompiledTrace* ended(const Tape& tape) {
+    if (!cursor_.end()) cursor_.find_again(tape, true);
+    const Segment::End* end = cursor_.end();
+    return end ? end->trace.get() : nullptr;
+  }
+
+ private:
+  Cursor cursor_;
+};
+
+}  // namespace torch_lazy

@@ -1,0 +1,122 @@
+#include "trace/open_operation.h"
+
+#include <torch/csrc/autograd/graph_task.h>
+
+#include "tape/operation_location.h"
+#include "trace/debug.h"
+
+namespace torch_lazy {
+
+OpenOperation::OpenOperation(Recorder& recorder, const OperatorInfo& op)
+    : recorder_(recorder), op_(op) {
+  count(recorder.counters_.recorded);
+  const bool backward = torch::autograd::get_current_graph_task_id() != -1;
+  // Mostly found by match(), if it may be asked for; where that takes the GIL it must be before the
+  // lock.
+  const bool locates_now =
+      (locating_takes_gil() && recorder.learner_.wants_locations()) || config().debug > 0;
+  if (locates_now) location_ = current_operation_location(backward);
+  lock_ = recorder.prepare_window(backward);
+  inputs_before_ = window().inputs();
+  window().tape().begin(&op, location_);
+}
+
+void OpenOperation::end_early() noexcept {
+  if (deferred()) return end();
+  if (!lock_.owns_lock()) lock_ = RecordingGuard(recording_lock());
+  window().tape().abandon();
+  window().drop_inputs(inputs_before_);
+  // The slots given to its arguments are described nowhere now: start afresh.
+  recorder_.close(lock_, {FlushReason::kOperationRaised});
+}
+
+// ---------------------------------------------------------------- arguments
+
+bool OpenOperation::input(ValueBinding& binding, StorageState& storage, const c10::TensorImpl& impl,
+                          int64_t storage_bytes, uint8_t flags) {
+  Window& window = this->window();
+  const bool first = !window.binds(storage);
+  if (first) {
+    const RecordingGuard lock = lock_ ? RecordingGuard() : RecordingGuard(recording_lock());
+    window.bind_storage(storage, storage_bytes, false, 0);
+  }
+  binding = window.new_value();
+  word(make_word(Tag::kInput, binding.slot, 0, flags));
+  window.tape().tensor_metadata(impl, storage.slot, first, storage_bytes);
+  return window.mode() == Window::Mode::kDeferring;
+}
+
+void OpenOperation::cpu_tensor(const at::Tensor& tensor) {
+  // The snapshot is contiguous, so where the tensor lay in its own storage does not matter: a slice
+  // of a shuffled index would otherwise be another trace at each step.
+  word(make_word(Tag::kCpuTensor, window().new_value().slot));
+  window().tape().contiguous_metadata(tensor.sizes(), tensor.scalar_type());
+  if (window().mode() == Window::Mode::kDeferring) window().add_snapshot(tensor);
+}
+
+bool OpenOperation::match() {
+  if (window().mode() == Window::Mode::kDeferring) {
+    if (recorder_.matcher_.match(window().tape())) {
+      locate();
+      count(recorder_.counters_.deferred);
+      state_ = State::kDeferred;
+      return true;
+    }
+    recorder_.fail_guard(lock_);
+  }
+  if (lock_) lock_.unlock();
+  if (recorder_.learner_.wants_locations()) locate();
+  count(recorder_.counters_.eager);
+  return false;
+}
+
+void OpenOperation::locate() {
+  if (location_ != kNoLocation || locating_takes_gil()) return;
+  location_ = current_operation_location(recorder_.backward_);
+  window().tape().set_location(location_);
+}
+
+// ---------------------------------------------------------------- outputs
+
+void OpenOperation::bind_output(const OutputMetadata& output, ValueBinding& binding,
+                                StorageState& storage) {
+  using Kind = OutputMetadata::Kind;
+  if (output.kind == Kind::kUndefined || output.kind == Kind::kArgument) return;
+  binding = window().new_value();
+  if (output.kind == Kind::kFresh)
+    window().bind_storage(storage, output.storage_bytes, true, binding.slot);
+}
+
+void OpenOperation::argument_output(uint32_t source) {
+  OutputMetadata output;
+  output.kind = OutputMetadata::Kind::kArgument;
+  output.source = source;
+  window().tape().output(output);
+}
+
+void OpenOperation::output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorImpl& impl,
+                           int64_t storage_bytes, uint8_t flags, ValueBinding& binding,
+                           StorageState& storage) {
+  Window& window = this->window();
+  binding = window.new_value();
+  if (kind == OutputMetadata::Kind::kFresh)
+    window.bind_storage(storage, storage_bytes, true, binding.slot);
+  else if (!window.binds(storage))
+    window.invalidate_slots();
+  window.tape().output(kind, source, impl, storage_bytes, flags, binding.slot, storage.slot);
+}
+
+void OpenOperation::end() {
+  const bool deferred = this->deferred();
+  state_ = State::kEnded;
+  Tape& tape = window().tape();
+  if (deferred) tape.copy_outputs(recorder_.matcher_.output_words());
+  tape.end();
+  if (!deferred) recorder_.period_.push(op_.id);
+  recorder_.flush_if_due(
+      lock_, deferred ? recorder_.matcher_.must_flush() : recorder_.period_.at_boundary());
+  lock_.unlock();
+  debug_operation(op_, location_, deferred);
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,142 @@
+// The open window of a recorder: what was recorded since the last flush, and how it runs.
+//
+// Another thread that needs a storage pending here runs the window in its owner's stead, so the
+// recording lock guards all of it while it is deferring. An eager window has nothing pending: other
+// threads leave it alone, and its owner records without the lock.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <vector>
+
+#include "runtime/compiled_trace.h"
+#include "tape/tape.h"
+#include "trace/global_state.h"
+#include "trace/recording_lock.h"
+#include "trace/storage_state.h"
+
+namespace torch_lazy {
+
+// What holds where a window begins, and chooses among the known traces.
+struct TraceKey {
+  GlobalState state;
+  bool backward = false;
+  bool operator<(const TraceKey& other) const {
+    // GlobalState is plain data without padding.
+    const int order = std::memcmp(&state, &other.state, sizeof state);
+    return order != 0 ? order < 0 : backward < other.backward;
+  }
+};
+
+// A storage of the window, by slot.
+struct BoundStorage {
+  StorageState* owner;  // null once it died, or when another recorder had bound it already
+  int64_t bytes;
+  bool made;          // made by an operation of this window, not an input
+  uint32_t root = 0;  // of one that was made: the value slot that came with it
+};
+
+class Window {
+ public:
+  enum class Mode : uint8_t {
+    kClosed,     // there is no window
+    kEager,      // operations run at the call and are recorded
+    kDeferring,  // operations follow a known trace: they are compared, not run
+  };
+
+  explicit Window(Recorder& owner) : owner_(owner), serial_(next_serial()) {}
+
+  // --- One window after the other
+
+  void open(const TraceKey& key, Mode mode);
+  // Forgets all; the next window has another serial number. Releases the lock while inputs are
+  // freed: memory from outside may need the GIL.
+  void close(RecordingGuard& lock);
+  // The guard of an operation failed: it and what follows run at the call. `after`: operations that
+  // were deferred before it.
+  void stop_deferring(size_t after) {
+    mode_ = Mode::kEager;
+    guard_failed_ = after > 0;
+  }
+
+  // May be read without the lock, to see whether the window is another thread's business.
+  Mode mode() const { return mode_; }
+  bool guard_failed() const { return guard_failed_; }
+  uint64_t serial() const { return serial_; }
+  const TraceKey& key() const { return key_; }
+  std::chrono::nanoseconds age() const { return std::chrono::steady_clock::now() - opened_; }
+  Tape& tape() { return tape_; }
+
+  // --- What is bound in it
+
+  bool binds(const StorageState& storage) const { return storage.window == serial_; }
+  ValueBinding new_value() { return {serial_, tape_.values++}; }
+  // Gives the storage the next slot. The lock is held.
+  void bind_storage(StorageState& storage, int64_t bytes, bool made, uint32_t root);
+  // The storage dies: it is no longer an output.
+  void unbind(StorageState& storage) noexcept;
+  // By storage slot: made here, and still owned.
+  std::vector<bool> live() const;
+
+  // Another thread has bound a storage in between: the tape is not what the program did.
+  void invalidate_slots() { slots_valid_ = false; }
+  bool slots_valid() const { return slots_valid_; }
+
+  // Inputs of a deferring window, in the order in which they appear on the tape.
+  void add_input(at::Tensor tensor) { inputs_.push_back(std::move(tensor)); }
+  void add_snapshot(const at::Tensor& cpu_tensor);
+  size_t inputs() const { return inputs_.size(); }
+  void drop_inputs(size_t kept);
+  // Bytes that it keeps alive longer than eager would, see Config::window_bytes.
+  int64_t held_bytes() const { return held_bytes_; }
+
+  // --- Running it. The lock is released meanwhile and running() keeps other threads out. Pending
+  // storages get their memory. Returned is the error of an operation that failed: what it and those
+  // behind it would have written is poisoned then.
+
+  [[nodiscard]] std::exception_ptr run(RecordingGuard& lock, const CompiledTrace::Version& version);
+  // The first `operations` of the tape through ATen.
+  [[nodiscard]] std::exception_ptr run_by_operation(RecordingGuard& lock, size_t operations);
+  void wait_until_idle(RecordingGuard& lock);
+  // In a child of a fork, which has no other thread.
+  void forget_runner() { running_ = false; }
+
+ private:
+  static uint64_t next_serial();
+  [[nodiscard]] std::exception_ptr finish_run(const RunResult& result,
+                                              c10::ArrayRef<uint32_t> output_storages,
+                                              size_t operations);
+  std::exception_ptr poison(const RunFailure& failure, size_t operations);
+
+  Recorder& owner_;
+  std::atomic<Mode> mode_{Mode::kClosed};
+  bool running_ = false;  // some thread runs this window; guarded by the lock
+  bool guard_failed_ = false;
+  bool slots_valid_ = true;
+  uint64_t serial_;  // unique over all recorders
+  TraceKey key_;
+  std::chrono::steady_clock::time_point opened_;
+  Tape tape_;
+  std::vector<BoundStorage> storages_;
+  std::vector<at::Tensor> inputs_;
+  int64_t held_bytes_ = 0;
+};
+
+inline void Window::bind_storage(StorageState& storage, int64_t bytes, bool made, uint32_t root) {
+  storage.window = serial_;
+  storage.slot = tape_.storages++;
+  StorageState* owner = nullptr;
+  if ((made || mode_ == Mode::kDeferring) && !storage.recorder.load(std::memory_order_relaxed)) {
+    storage.recorder.store(&owner_, std::memory_order_release);
+    owner = &storage;
+  }
+  storages_.push_back({owner, bytes, made, root});
+  if (made) held_bytes_ += bytes;
+}
+
+}  // namespace torch_lazy

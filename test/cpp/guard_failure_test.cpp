@@ -1,0 +1,97 @@
+// What is said of the first operation that no known trace goes on with.
+
+#include <gtest/gtest.h>
+
+#include "tape_builder.h"
+#include "trace/matcher.h"
+
+namespace torch_lazy {
+namespace {
+
+using testing::Handle;
+using testing::TapeBuilder;
+
+// Follows the known window with a recording, until an operation does not match.
+std::string guard_failure(const TapeBuilder& known, const TapeBuilder& recorded,
+                          DynamicScalars dynamic_scalars = {}) {
+  KnownTraces traces;
+  traces.insert(std::make_shared<CompiledTrace>(known.tape.prefix(known.tape.size()),
+                                                std::move(dynamic_scalars),
+                                                std::vector<bool>(known.tape.storages)),
+                false);
+  Matcher matcher;
+  matcher.start(traces);
+  Tape tape;
+  for (size_t i = 0; i < recorded.tape.size(); ++i) {
+    tape.begin(recorded.tape.entry(i).op, recorded.tape.entry(i).location);
+    for (const uint64_t word : recorded.tape.words(i).slice(1)) tape.word(word);
+    if (!matcher.match(tape)) return matcher.why_not(tape);
+    tape.copy_outputs(recorded.tape.outputs(i));
+    tape.end();
+  }
+  return "";
+}
+
+// exp, then another operator.
+TapeBuilder exp_and(const char* name, const char* overload = "",
+                    const std::vector<TapeBuilder::Argument>& more = {}) {
+  TapeBuilder window;
+  const Handle x = window.input(at::ones({2, 3}));
+  std::vector<TapeBuilder::Argument> arguments{window.call("aten::exp", "", {x})[0]};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  window.call(name, overload, arguments);
+  return window;
+}
+
+TEST(GuardFailure, NamesBothOperators) {
+  EXPECT_EQ(guard_failure(exp_and("aten::sin"), exp_and("aten::cos")),
+            "guard failed at operation 1: expected aten::sin # <unknown>, recorded aten::cos # "
+            "<unknown>; first difference: the operator");
+}
+
+TEST(GuardFailure, NamesTheFirstArgumentThatDiffers) {
+  const auto add = [](double alpha) {
+    return exp_and("aten::add", "Scalar", {c10::IValue(2.0), c10::IValue(alpha)});
+  };
+
+  EXPECT_EQ(guard_failure(add(3.0), add(4.0)),
+            "guard failed at operation 1: expected aten::add.Scalar # <unknown>, recorded "
+            "aten::add.Scalar # <unknown>; first difference: argument 2 'alpha': expected 3., "
+            "recorded 4.");
+}
+
+TEST(GuardFailure, ShowsHowInputsDiffer) {
+  TapeBuilder known, recorded;
+  known.call("aten::exp", "", {known.input(at::ones({2, 3}))});
+  recorded.call("aten::exp", "", {recorded.input(at::ones({4}))});
+
+  EXPECT_EQ(guard_failure(known, recorded),
+            "guard failed at operation 0: expected aten::exp # <unknown>, recorded aten::exp # "
+            "<unknown>; first difference: argument 0 'self': expected input Float [2, 3] strides "
+            "[3, 1] in new storage 0 of 24 bytes, recorded input Float [4] strides [1] in new "
+            "storage 0 of 16 bytes");
+}
+
+TEST(GuardFailure, PassesOverDynamicScalars) {
+  const auto add = [](double other, double alpha) {
+    return exp_and("aten::add", "Scalar", {c10::IValue(other), c10::IValue(alpha)});
+  };
+  const TapeBuilder known = add(0.0, 3.0);
+  const uint32_t other = dynamic_scalar_words(known.tape).at(0);
+
+  EXPECT_NE(guard_failure(known, add(2.0, 4.0), {{other, other}})
+                .find("first difference: argument 2 'alpha': expected 3., recorded 4."),
+            std::string::npos);
+}
+
+TEST(GuardFailure, SaysWhereTheKnownWindowEnds) {
+  TapeBuilder known;
+  known.call("aten::exp", "", {known.input(at::ones({2, 3}))});
+
+  EXPECT_EQ(guard_failure(known, exp_and("aten::cos")),
+            "guard failed at operation 1: expected the end of the window, recorded aten::cos # "
+            "<unknown>");
+}
+
+}  // namespace
+}  // namespace torch_lazy
