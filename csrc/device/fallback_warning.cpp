@@ -5,7 +5,7 @@
 #include "base/config.h"
 #include "base/metrics.h"
 #include "base/warn.h"
-#include "tape/source_location.h"
+#include "tape/current_location.h"
 
 namespace torch_lazy {
 

@@ -356,7 +356,7 @@ class Builder {
     if (id == kNoLocation) return std::nullopt;
     const auto found = ranges_.find(id);
     if (found != ranges_.end()) return found->second;
-    const SourceLocation& where = location(id);
+    const SourceLocation where = location(id);
     const size_t column = where.column < 0 ? 0 : size_t(where.column);
     auto source = std::make_shared<torch::jit::Source>(std::string(column + 1, ' '), where.file,
                                                        size_t(where.line));

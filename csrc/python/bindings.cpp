@@ -22,7 +22,7 @@
 #include "python/memory_bindings.h"
 #include "runtime/compile_queue.h"
 #include "runtime/compiled_trace.h"
-#include "tape/source_location.h"
+#include "tape/current_location.h"
 #include "trace/recorder.h"
 
 namespace py = pybind11;

@@ -142,7 +142,10 @@ CompiledTrace::CompiledTrace(Tape tape, DynamicScalars dynamic_scalars, std::vec
     dynamic_scalar_begins_.push_back(next);
   }
   outputs_.reserve(tape_.size());
-  for (size_t i = 0; i < tape_.size(); ++i) outputs_.push_back(decode_outputs(tape_.outputs(i)));
+  for (size_t i = 0; i < tape_.size(); ++i) {
+    outputs_.push_back(decode_outputs(tape_.outputs(i)));
+    keep_location(tape_.entry(i).location);
+  }
 }
 
 std::shared_ptr<const CompiledTrace::Version> CompiledTrace::version() const {

@@ -43,7 +43,6 @@ class ScalarHistory {
   // Another recording's, in order. Returns whether more must be dynamic, or told apart, than
   // before.
   bool add(c10::ArrayRef<uint64_t> bits);
-  uint32_t recordings() const { return recordings_; }
   // How many numbers are dynamic; equal ones count once.
   size_t dynamic() const;
   // `words`: where the numbers stand. Numbers that have always been equal share one.

@@ -12,6 +12,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "tape/current_location.h"
+
 namespace torch_lazy {
 namespace {
 
@@ -19,34 +21,35 @@ namespace {
 // as kNoLocation. Sequence numbers count per thread, so each is paired with the thread that ran
 // forward (Node::thread_id, RecordFunction::currentThreadId).
 //
-// Each entry packs 32 bits of (sequence number, thread) above the location, so that one relaxed
-// load reads a consistent pair. A tag collision names a wrong line in a message, nothing worse.
+// An entry is written and read without a lock: its check is the key of its node and the location in
+// one, so that a check and a location of two nodes do not pass for an entry.
 constexpr size_t kForwardEntries = size_t{1} << 16;
-std::array<std::atomic<uint64_t>, kForwardEntries> forward_ring{};
+struct ForwardEntry {
+  std::atomic<uint64_t> check{0};  // key ^ location
+  std::atomic<LocationId> location{kNoLocation};
+};
+std::array<ForwardEntry, kForwardEntries> forward_ring{};
 
-size_t forward_slot(uint64_t sequence_number, uint64_t thread) {
+ForwardEntry& forward_entry(uint64_t sequence_number, uint64_t thread) {
   // Threads are spread apart, consecutive nodes of one thread stay neighbours.
-  return (sequence_number + thread * 0x9E37) % kForwardEntries;
+  return forward_ring[(sequence_number + thread * 0x9E37) % kForwardEntries];
 }
 
-uint32_t forward_tag(uint64_t sequence_number, uint64_t thread) {
-  const uint64_t both = sequence_number * 0xD1B54A32D192ED03ull + thread;
-  return static_cast<uint32_t>(both * 0x9E3779B97F4A7C15ull >> 32);
+uint64_t forward_key(uint64_t sequence_number, uint64_t thread) {
+  return (sequence_number * 0xD1B54A32D192ED03ull + thread) * 0x9E3779B97F4A7C15ull;
 }
 
 void remember_forward(uint64_t sequence_number, uint64_t forward_thread, LocationId id) {
-  const uint64_t packed =
-      (uint64_t{forward_tag(sequence_number, forward_thread)} << 32) | uint64_t{id};
-  forward_ring[forward_slot(sequence_number, forward_thread)].store(packed,
-                                                                    std::memory_order_relaxed);
+  ForwardEntry& entry = forward_entry(sequence_number, forward_thread);
+  entry.check.store(forward_key(sequence_number, forward_thread) ^ id, std::memory_order_relaxed);
+  entry.location.store(id, std::memory_order_relaxed);
 }
 
 LocationId forward_location(uint64_t sequence_number, uint64_t forward_thread) {
-  const uint64_t packed =
-      forward_ring[forward_slot(sequence_number, forward_thread)].load(std::memory_order_relaxed);
-  return (packed >> 32) == forward_tag(sequence_number, forward_thread)
-             ? static_cast<LocationId>(packed)
-             : kNoLocation;
+  const ForwardEntry& entry = forward_entry(sequence_number, forward_thread);
+  const LocationId id = entry.location.load(std::memory_order_relaxed);
+  const uint64_t check = entry.check.load(std::memory_order_relaxed);
+  return check == (forward_key(sequence_number, forward_thread) ^ id) ? id : kNoLocation;
 }
 
 // Autograd's next sequence number when the thread's latest operation was seen.
@@ -74,10 +77,6 @@ LocationId current_operation_location(bool in_backward) {
     if (next > 0) remember_forward(next - 1, at::RecordFunction::currentThreadId(), id);
   }
   return id;
-}
-
-void pass_operation_locations() {
-  next_sequence_number = at::sequence_number::peek();
 }
 
 }  // namespace torch_lazy

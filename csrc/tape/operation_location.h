@@ -11,8 +11,4 @@ namespace torch_lazy {
 // below itself), the location is also remembered for that node.
 LocationId current_operation_location(bool in_backward);
 
-// After operations whose locations nobody will ask for: the nodes that autograd may have made for
-// them are not taken for the next operation's.
-void pass_operation_locations();
-
 }  // namespace torch_lazy

@@ -1,14 +1,15 @@
-// Which Python line an operation came from: found without the GIL, kept as a 32-bit id.
+// Where an operation came from: recorded as a number, and resolved to a line when it is asked for.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace torch_lazy {
 
-// Index into a global, append-only table of source locations. Ids are never reused.
-using LocationId = uint32_t;
+// The number of a code object (upper 32 bits) and the offset of an instruction (lower 32 bits).
+// Recording one looks at no line table. It stays good as long as its code object is remembered.
+using LocationId = uint64_t;
 constexpr LocationId kNoLocation = 0;
 
 struct SourceLocation {
@@ -18,30 +19,35 @@ struct SourceLocation {
   std::string function;  // qualified name
 };
 
-// The innermost Python frame of this thread that is not library code (see set_library_prefixes);
-// the outermost frame if all are library code; kNoLocation on a thread without Python frames.
-// Neither takes nor needs the GIL, unless locating_takes_gil(). The calling thread must be inside a
-// C call made by its own innermost frame (every operator call is), so that nothing else can change
-// its frame stack.
-LocationId current_location();
+// What a code object knows of its lines: a copy, because the code object may be gone, and another
+// at its address, by the time that a line is asked for.
+struct CodeLines {
+  std::string file;
+  std::string function;
+  int first_line = 0;
+  std::string line_table;  // co_linetable; empty where the offset of a location is its line
+};
 
-// A number for where this thread's Python frames stand, all of them: much cheaper than a location
-// of code not seen before, and equal when a program comes by the same way again, be it in code made
-// anew from the same source. 0 where frames cannot be read. As above, without the GIL.
-uint64_t call_path();
+// The latest code objects are remembered: at most so many of them, and of bytes, however much code
+// a program makes.
+constexpr size_t kMostCodes = 1024, kMostCodeBytes = size_t{16} << 20;
 
-// On a Python whose frames cannot be read without it.
-bool locating_takes_gil();
+// The number of the code object from now on. Numbers are never used again.
+uint32_t remember_code(CodeLines code);
+// Whether the code object with this number is among the latest.
+bool is_remembered(uint32_t code);
 
-// The reference stays valid for the life of the process.
-const SourceLocation& location(LocationId id);
+inline LocationId make_location(uint32_t code, int offset) {
+  return uint64_t{code} << 32 | static_cast<uint32_t>(offset);
+}
 
-// "file.py:12:8", or "<unknown>" for kNoLocation.
+// Remembers the code object of a location for the life of the process, as what is compiled needs.
+void keep_location(LocationId id);
+
+// File "<unknown>" for kNoLocation, and where the code object is no longer remembered.
+SourceLocation location(LocationId id);
+
+// "file.py:12:8", or "<unknown>".
 std::string to_string(LocationId id);
-
-// Directories, without trailing slash, whose files are library code: torch, torch_lazy, the
-// standard library. Any site-packages or dist-packages directory counts as library without being
-// named. Locations already given out keep their meaning.
-void set_library_prefixes(std::vector<std::string> prefixes);
 
 }  // namespace torch_lazy

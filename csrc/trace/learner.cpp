@@ -4,14 +4,12 @@
 
 #include "base/config.h"
 #include "base/metrics.h"
-#include "tape/operation_location.h"
 
 namespace torch_lazy {
 
 KnownTraces* Learner::start_window(const TraceKey& key) {
   forget_if_cache_was_emptied();
   admit_ready_traces();
-  familiarity_.begin(call_path(), key.backward);
   if (config().defer == Defer::kNever) return nullptr;
   const auto known = known_.find(key);
   return known != known_.end() ? &known->second : nullptr;
@@ -52,31 +50,20 @@ void Learner::await(const TraceKey& key, std::shared_ptr<CompiledTrace> trace, b
 }
 
 WindowState Learner::record_profile(Window& window, bool automatic_end) {
-  if (!window.slots_valid() || !familiarity_.teaches()) return WindowState::kCold;
+  if (!window.slots_valid()) return WindowState::kCold;
   Tape& tape = window.tape();
   const std::vector<uint32_t> words = dynamic_scalar_words(tape);
   c10::SmallVector<uint64_t, 16> numbers;
   for (const uint32_t word : words) numbers.push_back(tape.all_words()[word]);
   const auto [history, dynamic] = profile_.add(tape.hash_without(words), numbers);
-  familiarity_.learn(tape.size(), history != nullptr);
   if (!history) return WindowState::kCold;
   if (dynamic > 0) increment(metrics().dynamic_scalars, int64_t(dynamic));
   if (config().defer == Defer::kNever) return WindowState::kWarm;
-  if (!familiarity_.familiar()) {
-    // The lines of its operations are not known. They are waited for, but not without end.
-    constexpr uint32_t kMostWithoutLines = 6;
-    if (history->recordings() < kMostWithoutLines) return WindowState::kWarm;
-  }
   await(window.key(),
         compiled_trace(tape, history->dynamic_scalars(words), window.live(),
                        window.key().state.deterministic_algorithms, window.age()),
         automatic_end);
   return WindowState::kWarm;
-}
-
-void Learner::end_window(const Window& window) {
-  if (!familiarity_.familiar() && window.mode() == Window::Mode::kEager) pass_operation_locations();
-  familiarity_.end();
 }
 
 }  // namespace torch_lazy

@@ -7,7 +7,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "trace/familiarity.h"
 #include "trace/flush_reason.h"
 #include "trace/known_traces.h"
 #include "trace/trace_profile.h"
@@ -23,10 +22,6 @@ class Learner {
   // Records the window's profile. Where it was recorded before, its trace is queued for compiling,
   // and matchable in windows that begin once that is done. `automatic_end`: see Segment::End.
   WindowState record_profile(Window& window, bool automatic_end);
-  void end_window(const Window& window);
-
-  // Whether the source locations of the window's operations are worth their price.
-  bool wants_locations() const { return familiarity_.familiar(); }
 
  private:
   // A compiled trace to be made matchable once it is ready.
@@ -46,7 +41,6 @@ class Learner {
   uint64_t finished_seen_ = 0;  // finished_compiles() when `awaited_` was last looked through
   uint64_t generation_ = 0;     // of the traces here, see trace_generation()
   TraceProfile profile_;        // by hash of the tape without the numbers that may be dynamic
-  Familiarity familiarity_;
 };
 
 }  // namespace torch_lazy

@@ -11,11 +11,8 @@ OpenOperation::OpenOperation(Recorder& recorder, const OperatorInfo& op)
     : recorder_(recorder), op_(op) {
   count(recorder.counters_.recorded);
   const bool backward = torch::autograd::get_current_graph_task_id() != -1;
-  // Mostly found by match(), if it may be asked for; where that takes the GIL it must be before the
-  // lock.
-  const bool locates_now =
-      (locating_takes_gil() && recorder.learner_.wants_locations()) || config().debug > 0;
-  if (locates_now) location_ = current_operation_location(backward);
+  // Before the lock, since this may take the GIL.
+  location_ = current_operation_location(backward);
   lock_ = recorder.prepare_window(backward);
   inputs_before_ = window().inputs();
   window().tape().begin(&op, location_);
@@ -57,7 +54,6 @@ void OpenOperation::cpu_tensor(const at::Tensor& tensor) {
 bool OpenOperation::match() {
   if (window().mode() == Window::Mode::kDeferring) {
     if (recorder_.matcher_.match(window().tape())) {
-      locate();
       count(recorder_.counters_.deferred);
       state_ = State::kDeferred;
       return true;
@@ -65,15 +61,8 @@ bool OpenOperation::match() {
     recorder_.fail_guard(lock_);
   }
   if (lock_) lock_.unlock();
-  if (recorder_.learner_.wants_locations()) locate();
   count(recorder_.counters_.eager);
   return false;
-}
-
-void OpenOperation::locate() {
-  if (location_ != kNoLocation || locating_takes_gil()) return;
-  location_ = current_operation_location(recorder_.backward_);
-  window().tape().set_location(location_);
 }
 
 // ---------------------------------------------------------------- outputs

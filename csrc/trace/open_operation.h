@@ -75,8 +75,6 @@ class OpenOperation {
   void end_early() noexcept;
   bool input(ValueBinding& binding, StorageState& storage, const c10::TensorImpl& impl,
              int64_t storage_bytes, uint8_t flags);
-  // Finds where the operation came from, unless that was done before the lock was taken.
-  void locate();
 
   Recorder& recorder_;
   const OperatorInfo& op_;

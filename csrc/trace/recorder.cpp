@@ -88,7 +88,6 @@ void Recorder::close(RecordingGuard& lock, Flush flush) {
     windows_.count(name(state));
     debug_window(flush, state, window_.tape());
   }
-  learner_.end_window(window_);
   // Windows that are deferred are not fed to the detector: what it knows ends with them.
   if (flush.reason == FlushReason::kPeriod && window_.mode() == Window::Mode::kEager)
     period_.restart_window();

@@ -23,7 +23,6 @@ TEST(TraceProfile, TheSecondRecordingKnowsBoth) {
   const TraceProfile::Again again = profile.add(kOne, {7, 9});
 
   ASSERT_NE(again.history, nullptr);
-  EXPECT_EQ(again.history->recordings(), 2u);
   EXPECT_EQ(again.dynamic, 1u);
   EXPECT_EQ(again.history->dynamic_scalars({3, 5}), (DynamicScalars{{5, 5}}));
 }
@@ -36,7 +35,6 @@ TEST(TraceProfile, FirstRecordingsOfOtherStructuresInBetweenChangeNothing) {
 
   const TraceProfile::Again again = profile.add(kOne, {8});
 
-  EXPECT_EQ(again.history->recordings(), 3u);
   EXPECT_EQ(again.dynamic, 1u);
 }
 

@@ -135,6 +135,19 @@ def test_a_deferred_failure_is_raised_at_the_sync_and_names_its_line(device):
 
 
 @pytest.mark.recording
+def test_a_deferred_failure_names_its_line_in_code_that_is_gone(device):
+    table, bad = make_hot(device), torch.tensor([0, 7]).to(device)
+    synchronize()
+    program = "scaled = table * 2\nrows = scaled.index_select(0, bad)\nresult = rows + 1\n"
+    names = {"table": table, "bad": bad}
+
+    exec(compile(program, "<gone>", "exec"), names)
+
+    with pytest.raises((IndexError, RuntimeError), match="recorded at <gone>:2"):
+        names["result"].tolist()
+
+
+@pytest.mark.recording
 def test_synchronize_raises_a_deferred_failure(device):
     table, bad = make_hot(device), torch.tensor([0, 7]).to(device)
     synchronize()
