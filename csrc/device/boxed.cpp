@@ -24,7 +24,7 @@ c10::IValue inner_value(const c10::IValue& value) {
   }
   if (value.isOptionalTensorList()) {
     c10::List<std::optional<at::Tensor>> list;
-    for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorList())
+    for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList())
       list.push_back(tensor ? std::optional<at::Tensor>(inner_tensor(*tensor)) : std::nullopt);
     return list;
   }

@@ -42,7 +42,7 @@ inline c10::List<std::optional<at::Tensor>> inner_argument(
     const c10::List<std::optional<at::Tensor>>& tensors) {
   c10::List<std::optional<at::Tensor>> list;
   list.reserve(tensors.size());
-  for (const std::optional<at::Tensor>& tensor : tensors) list.push_back(inner_argument(tensor));
+  for (const std::optional<at::Tensor> tensor : tensors) list.push_back(inner_argument(tensor));
   return list;
 }
 template <class Plain>

@@ -8,7 +8,6 @@
 #include <functional>
 #include <unordered_set>
 
-
 namespace torch_lazy {
 namespace {
 

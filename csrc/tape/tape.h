@@ -136,7 +136,7 @@ class Tape {
   void output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorImpl& impl,
               int64_t storage_bytes, uint8_t flags, uint32_t value, uint32_t storage);
   void copy_outputs(c10::ArrayRef<uint64_t> words);  // of an equal operation on another tape
-  void end();  // closes the entry
+  void end();                                        // closes the entry
 
   void clear();
   bool empty() const { return entries_.empty(); }
