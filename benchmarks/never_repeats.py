@@ -25,9 +25,8 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "test" / "python"))
 
-from program_builder import Program, namespace
+from program import Program, namespace, synchronize
 from program_generator import generate
-from program_runner import synchronize
 
 
 def as_function(program: Program, device: str) -> Callable[[], None]:
@@ -53,7 +52,7 @@ def compare(
     """Seconds on the CPU and on the device for each program; neither has run it before."""
     times = []
     for seed in range(first_seed, first_seed + programs):
-        program = generate(seed, operations, errors=False, branch=False)
+        program = generate(seed, "programs", operations, errors=False, branch=False)
         order = ("cpu", device) if seed % 2 else (device, "cpu")
         try:
             first, second = (timed(as_function(program, where), where) for where in order)

@@ -37,7 +37,6 @@ py::dict metrics_dict() {
   py::dict result;
   const Metrics::Operations operations = all.operations();
   result["recorded"] = operations.recorded;
-  result["matched"] = operations.deferred;
   result["deferred"] = operations.deferred;
   result["eager"] = operations.eager;
   result["compiles"] = all.compiles.load();

@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from behaviour import wait_for_compiles
 from double_reference import as_close_as_eager
 from isolated import Outcome, run_isolated
 from opinfo_call import Run, call
-from program_runner import REPETITIONS, wait_for_compiles
+from program_runner import REPETITIONS
 
 EXPECTED = Path(__file__).with_name("opinfo_expected.txt")
 # Their results are uninitialised memory, so only shapes, strides and dtypes can agree.

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from program_runner import described, synchronize
+from program import synchronize
+from program_runner import described
 from torch.utils._pytree import tree_flatten, tree_map
 
 

@@ -1,78 +1,25 @@
-"""Random tensor programs as data, and the builder that grows one statement by statement.
+"""The builder that grows a random program statement by statement.
 
-The builder runs every statement on the CPU while it generates, so that the next one can be chosen
-by the shapes, strides and dtypes that exist at that point. A statement refers to `device` and to
-`run` (the number of the repetition), so the same program runs anywhere, on equal or on changing
-data.
+It runs every statement on the CPU while it generates, so that the next one can be chosen by the
+shapes, strides and dtypes that exist at that point, and so that one that raises, overflows or grows
+too large is not taken.
 """
 
 from __future__ import annotations
 
-import functools
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import Any
 
 import torch
+from program import Step, compiled, namespace, variables
+from program_rounding import Rounding
 
-MAX_ELEMENTS = 2048
-MAX_LIVE = 14
-
-
-@dataclass(frozen=True)
-class Step:
-    """One statement. `may_fail` marks operators that can fail on their data, so on a deferring
-    device late."""
-
-    code: str
-    may_fail: bool = False
-
-
-@dataclass(frozen=True)
-class Program:
-    """`steps`, and a second tail that leaves them at `branch_at`: the changed branch of a later
-    run."""
-
-    seed: int
-    steps: tuple[Step, ...]
-    branch_at: int = 0
-    branch_tail: tuple[Step, ...] = ()
-
-    @property
-    def branch(self) -> tuple[Step, ...]:
-        return self.steps[: self.branch_at] + self.branch_tail
-
-
-@functools.lru_cache(maxsize=4096)
-def compiled(code: str) -> CodeType:
-    """The code object of a statement; its file name tells where an error was recorded."""
-    return compile(code, "<program>", "exec")
-
-
-def namespace(
-    device: str, run: int, observe: Callable[[Any], None], check: Callable[[], None]
-) -> dict[str, Any]:
-    """What the statements of a program can name besides their own variables."""
-    return {
-        "torch": torch,
-        "F": torch.nn.functional,
-        "G": lambda seed: torch.Generator().manual_seed(seed),
-        "device": device,
-        "run": run,
-        "observe": observe,
-        "check": check,
-    }
-
-
-def variables(names: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """The live tensors: v* lie on the device under test, c* on the CPU."""
-    return {
-        k: v
-        for k, v in names.items()
-        if k[0] in "vc" and k[1:].isdigit() and isinstance(v, torch.Tensor)
-    }
+# Integers of the programs are small: larger ones are bits of floats under `view(dtype)`.
+SMALLEST_BITS = 1 << 20
+_WRITES = re.compile(r"\w_\(|backward|\[.*\] =|[-+*/]=|\.(data|grad) =|out=")
 
 
 @dataclass
@@ -80,8 +27,13 @@ class Builder:
     """The state of one generation: random stream, statements so far, their CPU results."""
 
     seed: int
+    profile: str = "programs"
+    most_elements: int = 2048
     allow_errors: bool = True  # False for programs that are timed
+    rounding: Rounding | None = None  # kept where values have bounds of their own
+    gradients: bool = False  # the program ends with a derivative
     changing: bool = False  # input values depend on the repetition
+    input_names: list[str] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     errors_left: int = 3
     fatal_left: int = 1
@@ -106,9 +58,7 @@ class Builder:
         def wanted(t: torch.Tensor) -> bool:
             try:
                 return want is None or bool(want(t))
-            except (
-                RuntimeError
-            ):  # even `grad_fn` raises on a view that a write to its base made invalid
+            except RuntimeError:  # a write to its base made a view invalid: properties raise
                 return False
 
         return [k for k, t in variables(self.names).items() if k[0] == prefix and wanted(t)]
@@ -117,7 +67,9 @@ class Builder:
         self, want: Callable[[torch.Tensor], bool] | None = None, prefix: str = "v"
     ) -> str | None:
         """A live variable that satisfies `want`; younger ones are likelier, so that chains grow."""
-        names = self.live(want, prefix)
+        return self.choose(self.live(want, prefix))
+
+    def choose(self, names: list[str]) -> str | None:
         if not names:
             return None
         return self.rng.choice(names[-5:] if self.chance(0.6) else names)
@@ -125,16 +77,14 @@ class Builder:
     def at(self, name: str) -> torch.Tensor:
         return self.names[name]
 
-    def dim(self, t: torch.Tensor) -> int:
-        return self.rng.randrange(-t.dim(), t.dim()) if t.dim() else 0
+    def inputs(self) -> list[torch.Tensor]:
+        return [self.names[name] for name in self.input_names if name in self.names]
 
-    def scalar(self, t: torch.Tensor) -> str:
-        if t.is_floating_point() or self.chance(0.15):
-            return self.rng.choice(["0.5", "-1.25", "2", "3.0", "1", "-0.75", "1e-3"])
-        return self.rng.choice(["1", "2", "-3", "7"])
+    def is_exact(self, name: str) -> bool:
+        return self.rounding is None or self.rounding.is_exact(name)
 
-    def partner(self, x: str, into: bool = False) -> str:
-        """An operand for `x`: a variable that broadcasts with it (or into it), or a number."""
+    def broadcastable(self, x: str, into: bool = False) -> str | None:
+        """A variable that broadcasts with `x`, or into its shape."""
         shape = self.at(x).shape
 
         def fits(t: torch.Tensor) -> bool:
@@ -142,27 +92,9 @@ class Builder:
                 out = torch.broadcast_shapes(shape, t.shape)
             except RuntimeError:
                 return False
-            return out == shape if into else out.numel() <= MAX_ELEMENTS
+            return out == shape if into else out.numel() <= self.most_elements
 
-        if self.chance(0.3):
-            return self.scalar(self.at(x))
-        if self.chance(0.05):
-            scalar = self.pick(lambda t: t.dim() == 0, "c")
-            if scalar is not None:
-                return scalar
-        return self.pick(fits) or x
-
-    def index(self, size: int, count: int | None = None) -> str:
-        """An expression for `count` valid indices below `size`."""
-        count = self.rng.randint(1, 4) if count is None else count
-        existing = self.pick(lambda t: t.dtype == torch.int64 and t.dim() == 1 and len(t) == count)
-        if existing and self.chance(0.4):
-            return f"{existing} % {size}"
-        values = [
-            self.rng.randrange(-size, size) if self.chance(0.2) else self.rng.randrange(size)
-            for _ in range(count)
-        ]
-        return f"torch.tensor({[v % size for v in values]}, device=device)"
+        return self.pick(fits)
 
     # ---- running --------------------------------------------------------------------------------
 
@@ -170,8 +102,9 @@ class Builder:
         torch.manual_seed(self.seed)
         return namespace("cpu", 0, lambda value: None, lambda: None)
 
-    def _rebuild(self) -> None:
-        """Brings the state back to what `steps` made, after a statement that is not wanted."""
+    def restart(self, steps: list[Step]) -> None:
+        """Brings the state to what `steps` make."""
+        self.steps = list(steps)
         self.names = self._fresh()
         for step in self.steps:
             self._execute(step)
@@ -185,20 +118,38 @@ class Builder:
 
     def _usable(self) -> bool:
         """Whether the newest variables are small and mostly finite: a world of NaN hides
-        differences."""
-        for t in list(variables(self.names).values())[-3:]:
-            if t.numel() > MAX_ELEMENTS:
+        differences. What is computed from the bits of floats, as integers, would be as far from the
+        CPU's as the bits, so such numbers may only be looked at where they lie."""
+        tensors = list(variables(self.names).values())
+        floats = {t.untyped_storage()._cdata for t in tensors if t.is_floating_point()}
+        for t in tensors[-3:]:
+            if t.numel() > self.most_elements:
                 return False
-            checked = t.is_floating_point() and t.numel() and not self.chance(0.1)
-            if checked and int(torch.isfinite(t.detach()).sum()) * 2 < t.numel():
+            if t.numel() == 0 or t.is_complex():
+                continue
+            if t.is_floating_point():
+                finite = int(torch.isfinite(t.detach()).sum())
+                if finite * 2 < t.numel() and not self.chance(0.1):
+                    return False
+                continue
+            own = t.untyped_storage()._cdata not in floats
+            if own and max(int(t.max()), -int(t.min())) >= SMALLEST_BITS:
                 return False
         return True
 
-    def add(self, code: str, may_fail: bool = False, keep_errors: bool = False) -> bool:
+    def _taken(self, code: str, exact: bool) -> bool:
+        if self.rounding is None:
+            return self._usable()
+        return self.rounding.admit(self.names, code, exact)
+
+    def add(
+        self, code: str, exact: bool = False, may_fail: bool = False, keep_errors: bool = False
+    ) -> bool:
         """Runs and appends a statement; undoes it if it raised and errors are not wanted here."""
         step = Step(code, may_fail)
+        before = set(self.names)
         error = self._execute(step)
-        if error is None and self._usable():
+        if error is None and self._taken(code, exact):
             self.steps.append(step)
             return True
         keep = error is not None and not may_fail and self.allow_errors and self.errors_left > 0
@@ -206,5 +157,9 @@ class Builder:
             self.errors_left -= 1
             self.steps.append(step)
             return True
-        self._rebuild()
+        if _WRITES.search(code):
+            self.restart(self.steps)
+        else:
+            for name in self.names.keys() - before:
+                del self.names[name]
         return False

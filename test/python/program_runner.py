@@ -1,59 +1,22 @@
-"""Runs a random program on a device, records what a user could observe, and compares two such
-records."""
+"""Runs random programs on a device and records what a user could observe."""
 
 from __future__ import annotations
 
-import os
+import functools
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from program_builder import Program, Step, compiled, namespace, variables
+from behaviour import LAZY, torch_lazy, wait_for_compiles
+from program import Program, Step, compiled, in_double, namespace, synchronize, variables
+from program_comparison import Difference, Trace, compare
 
-try:
-    import torch_lazy
-except ImportError:  # the harness also compares the CPU with itself
-    torch_lazy = None
-else:
+if torch_lazy is not None:
     torch_lazy.config.rng = "eager"  # the CPU's numbers are what a run is compared with
 
 REPETITIONS = 4  # cold, warm, hot and once more
-
-
-@dataclass
-class Trace:
-    """What one run showed: (step, what, value) in order, and the failure on data that ended it."""
-
-    events: list[tuple[int, str, Any]] = field(default_factory=list)
-    fatal: tuple[int, str] | None = None
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The first disagreement between the CPU's run and the device's."""
-
-    repetition: str
-    step: int
-    what: str
-    expected: str
-    actual: str
-
-    def __str__(self) -> str:
-        where = f"run {self.repetition}, step {self.step}: {self.what}"
-        return f"{where}\n  cpu:    {self.expected}\n  device: {self.actual}"
-
-
-def wait_for_compiles() -> None:
-    if torch_lazy is not None:
-        torch_lazy.wait_for_compiles()
-
-
-def synchronize(device: str) -> None:
-    if torch_lazy is not None and device.startswith("lazy"):
-        torch_lazy.synchronize()
 
 
 def normalised(text: str) -> str:
@@ -62,7 +25,7 @@ def normalised(text: str) -> str:
     text = re.sub(r",?\s*\bdevice='lazy(:0)?'", "", text)
     text = re.sub(r"\btorch\.lazy\.", "torch.", text)
     text = re.sub(r"\blazy(:0)?\b", "cpu", text)
-    return re.sub(r"\bLazy([A-Z]\w*)Type\b", r"torch.\1Tensor", text)
+    return re.sub(r"\b(?:Lazy|CPU)([A-Z]\w*)Type\b", r"torch.\1Tensor", text)
 
 
 def described(error: BaseException) -> str:
@@ -142,7 +105,7 @@ class Interpreter:
             seen: Any = value_of(value)
         elif isinstance(value, str):  # a printed tensor: the device's name moves its line breaks
             seen = re.sub(r"grad_fn=<\w+>", "grad_fn", " ".join(normalised(value).split()))
-        elif isinstance(value, float) and not EXACT:
+        elif isinstance(value, float):
             seen = value
         else:
             seen = repr(value)
@@ -202,126 +165,22 @@ def run_program(
     return machine.trace
 
 
-# Generated kernels round some functions otherwise than ATen's (docs/accuracy.md), and a program
-# goes on computing with what it got: relative to the largest element, by dtype. The reference
-# backend is exact. Doubles may have been floats before.
-EXACT = os.environ.get("TORCH_LAZY_BACKEND", "cpu") == "reference"
-TOLERANCES = {torch.float64: 3e-4, torch.float32: 3e-4, torch.float16: 2e-2, torch.bfloat16: 5e-2}
+def record_in_double(steps: Sequence[Step], run: int) -> Trace | None:
+    """The CPU's record of the statements in double, as far as they have such a form."""
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        return run_program(in_double(steps), "cpu", run)
+    finally:
+        torch.set_default_dtype(default)
 
 
-def close_values(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Within the tolerance of the dtype; infinities and NaN in the same places."""
-    if a.numel() == 0:
-        return True
-    finite = a.isfinite() & b.isfinite()
-    scale = float(a[finite].abs().max()) if bool(finite.any()) else 1.0
-    tolerance = TOLERANCES[a.dtype]
-    return torch.allclose(
-        a.double(), b.double(), rtol=tolerance, atol=tolerance * max(scale, 1e-3), equal_nan=True
-    )
-
-
-# The programs' own integers are small: larger ones are bits of floats under `view(dtype)`.
-_SMALLEST_BITS = 1 << 20
-_FLOAT_OF_BITS = {torch.int32: torch.float32, torch.int64: torch.float64}
-_NUMBER = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?")
-
-
-def close_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Equal, where they are not bits of floats that are close."""
-    if a.dtype not in _FLOAT_OF_BITS:
-        return torch.equal(a, b)
-    bits = (a.abs() >= _SMALLEST_BITS) & (b.abs() >= _SMALLEST_BITS)
-    as_floats = [t[bits].view(_FLOAT_OF_BITS[a.dtype]) for t in (a, b)]
-    return torch.equal(a[~bits], b[~bits]) and close_values(*as_floats)
-
-
-def close_text(a: str, b: str) -> bool:
-    """The same text around floats that are close."""
-    floats = [torch.tensor([float(n) for n in _NUMBER.findall(text)]) for text in (a, b)]
-    return _NUMBER.split(a) == _NUMBER.split(b) and close_values(*floats)
-
-
-def equal_values(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Bitwise, except that any NaN equals any NaN; floats of generated kernels within tolerance."""
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return False
-    if a.is_complex():
-        a, b = torch.view_as_real(a), torch.view_as_real(b)
-    if not a.is_floating_point():
-        return torch.equal(a, b) or (not EXACT and close_bits(a, b))
-    if not EXACT:
-        return close_values(a, b)
-    different = (a != b) | (torch.signbit(a) != torch.signbit(b))
-    return not bool((different & ~(a.isnan() & b.isnan())).any())
-
-
-def _short(value: Any) -> str:
-    text = repr(value).replace("\n", " ")
-    return text if len(text) < 400 else text[:400] + "…"
-
-
-def _compare(expected: Any, actual: Any) -> tuple[str, Any, Any] | None:
-    """The first difference inside two observations: where, and both sides."""
-    if isinstance(expected, torch.Tensor) and isinstance(actual, torch.Tensor):
-        return None if equal_values(expected, actual) else ("", expected, actual)
-    if isinstance(expected, dict) and isinstance(actual, dict) and expected.keys() == actual.keys():
-        for key in expected:
-            found = _compare(expected[key], actual[key])
-            if found:
-                return f" {key}{found[0]}", found[1], found[2]
-        return None
-    floats = isinstance(expected, float) and isinstance(actual, float)
-    if not EXACT and floats and close_values(torch.tensor([expected]), torch.tensor([actual])):
-        return None
-    if not EXACT and isinstance(expected, str) and isinstance(actual, str):
-        return None if close_text(expected, actual) else ("", expected, actual)
-    if (
-        type(expected) is type(actual)
-        and not isinstance(expected, torch.Tensor)
-        and expected == actual
-    ):
-        return None
-    return "", expected, actual
-
-
-def compare(expected: Trace, actual: Trace, repetition: str) -> Difference | None:
-    """The first difference between two records; after a late failure only what came before it
-    counts."""
-    end = expected.fatal[0] if expected.fatal else None
-    left = [e for e in expected.events if end is None or e[0] < end]
-    right = [e for e in actual.events if end is None or e[0] < end]
-    for (step, what, a), (step2, what2, b) in zip(left, right, strict=False):
-        if (step, what) != (step2, what2):
-            return Difference(
-                repetition,
-                min(step, step2),
-                "different observations",
-                f"step {step} {what}: {_short(a)}",
-                f"step {step2} {what2}: {_short(b)}",
-            )
-        found = _compare(a, b)
-        if found:
-            return Difference(repetition, step, what + found[0], _short(found[1]), _short(found[2]))
-    if expected.fatal != actual.fatal:
-        step = min(f[0] for f in (expected.fatal, actual.fatal) if f)
-        return Difference(
-            repetition, step, "failure on data", _short(expected.fatal), _short(actual.fatal)
-        )
-    if len(left) != len(right):
-        extra = (
-            (left + right)[min(len(left), len(right))]
-            if not right or not left
-            else (left[len(right) :] or right[len(left) :])[0]
-        )
-        return Difference(
-            repetition,
-            extra[0],
-            "missing or additional observation",
-            f"{len(left)} observations",
-            f"{len(right)}, around {_short(extra)}",
-        )
-    return None
+def _not_compiled() -> str | None:
+    """How the last run was other than compiled code alone."""
+    counted = torch_lazy.metrics()
+    if set(counted["windows"]) != {"hot"} or not counted["deferred"]:
+        return f"was not compiled: {counted['windows']}"
+    return f"fell back: {counted['fallbacks']}" if counted["fallbacks"] else None
 
 
 def check_program(program: Program, device: str, branch_runs: int = 1) -> Difference | None:
@@ -330,10 +189,17 @@ def check_program(program: Program, device: str, branch_runs: int = 1) -> Differ
     plan = [(program.steps, run, str(run + 1)) for run in range(REPETITIONS)]
     if program.branch_tail:
         plan += [(program.branch, run, f"branch {run + 1}") for run in range(branch_runs)]
+    counts = program.compiles and torch_lazy is not None and device.startswith(LAZY)
     for steps, run, label in plan:
         expected = run_program(steps, "cpu", run)
-        found = compare(expected, run_program(steps, device, run, expected), label)
+        if counts:
+            synchronize(device)
+            torch_lazy.reset_metrics()
+        actual = run_program(steps, device, run, expected)
+        wait_for_compiles()
+        exact = functools.cache(functools.partial(record_in_double, steps, run))
+        found = compare(expected, actual, label, program.bounds, exact)
         if found:
             return found
-        wait_for_compiles()
-    return None
+    reason = _not_compiled() if counts else None
+    return Difference(label, len(steps), reason, "compiled", "not", True) if reason else None

@@ -3,27 +3,33 @@ and errors."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import program_runner
 import pytest
-from program_builder import Program, Step
+import torch
+from program import Bound, Program, Step, in_double
+from program_comparison import EXACT, Trace, compare, within
 from program_generator import generate
 from program_runner import check_program, run_program
 from random_programs import listing, shrink
 
-SEEDS = range(60)  # the command `python random_programs.py --programs 1000` goes further
+# The command `python random_programs.py --programs 1000` goes further.
+SEEDS = [("programs", seed) for seed in range(60)] + [("fusion", seed) for seed in range(60)]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_program_behaves_as_on_the_cpu(seed, device):
-    program = generate(seed)
+@pytest.mark.parametrize(("profile", "seed"), SEEDS)
+def test_program_behaves_as_on_the_cpu(profile, seed, device):
+    program = generate(seed, profile)
 
     found = check_program(program, device)
 
     assert found is None, f"{found}\n{listing(program, device)}"
 
 
-def test_a_seed_always_makes_the_same_program():
-    assert generate(3) == generate(3)
+@pytest.mark.parametrize("profile", ["programs", "fusion"])
+def test_a_seed_always_makes_the_same_program(profile):
+    assert generate(3, profile) == generate(3, profile)
 
 
 def test_a_program_has_forty_operations_and_a_branch():
@@ -33,6 +39,15 @@ def test_a_program_has_forty_operations_and_a_branch():
     assert len(operations) >= 35
     assert program.branch[: program.branch_at] == program.steps[: program.branch_at]
     assert program.branch != program.steps
+
+
+def test_selections_of_inputs_and_integers_have_to_be_equal_in_fusion_programs():
+    for seed in range(30):
+        program = generate(seed, "fusion")
+        _, _, state = run_program(program.steps, "cpu").events[-1]
+        for name, seen in state.items():
+            if not seen["value"].dtype.is_floating_point:
+                assert program.bounds[name].tolerance == 0.0
 
 
 def _program(*lines: str) -> Program:
@@ -111,11 +126,9 @@ def test_a_failure_on_data_may_surface_later_on_the_device(monkeypatch):
 
     assert expected.fatal is not None
     assert expected.fatal[0] == 1
-    assert program_runner.compare(expected, actual, "late") is None
-    assert (
-        program_runner.compare(expected, run_program(late.steps, "cpu", 1, expected), "never")
-        is not None
-    )
+    assert compare(expected, actual, "late") is None
+    never = run_program(late.steps, "cpu", 1, expected)
+    assert compare(expected, never, "never") is not None
 
 
 def test_printed_tensors_are_compared_without_the_devices_name():
@@ -131,3 +144,64 @@ def test_printed_tensors_are_compared_without_the_devices_name():
     machine.observe(there)
 
     assert machine.trace.events[0] == machine.trace.events[1]
+
+
+@pytest.mark.recording
+def test_a_run_that_was_not_compiled_is_seen_where_it_has_to_be(device):
+    lines = [
+        "v1 = torch.ones(3, 4).to(device)",
+        "synchronize()",
+        "v2 = torch.cat([v1] * (run + 1))",
+    ]
+    program = _program(*lines)
+
+    found = check_program(replace(program, compiles=True), device)
+
+    assert check_program(program, device) is None
+    assert found is not None
+    assert found.is_uncompiled
+
+
+def test_rounding_within_the_bound_is_no_difference():
+    one = torch.tensor([100.0, 1.0])
+    close = one + torch.tensor([0.0, 1e-3])
+
+    assert within(one, close, Bound(2e-5)).all()
+    assert within(one, close, Bound(2e-6, 1e3)).all()
+    assert not within(one, close, Bound(2e-6)).all()
+
+
+def test_nan_and_infinity_are_equal_to_themselves_only():
+    odd = torch.tensor([float("nan"), float("inf"), 1.0])
+    finite = torch.tensor([0.0, 1e30, 1.0])
+
+    assert within(odd, odd, Bound(0.0)).all()
+    assert within(odd, finite, Bound(0.5)).tolist() == [False, False, True]
+
+
+@pytest.mark.skipif(EXACT, reason="the reference backend's values are equal")
+def test_a_value_as_close_to_the_one_in_double_as_eagers_is_rounding():
+    value = [Trace([(0, "observed", torch.tensor([v]))]) for v in (1.0, 1.01, 1.03)]
+    exact = Trace([(0, "observed", torch.tensor([1.005], dtype=torch.float64))])
+    other_way = Trace([(0, "observed elsewhere", exact.events[0][2])])
+
+    assert compare(value[0], value[1], "1", in_double=lambda: exact) is None
+    assert compare(value[0], value[2], "1", in_double=lambda: exact) is not None
+    assert compare(value[0], value[1], "1", in_double=lambda: other_way) is not None
+
+
+def test_the_double_version_draws_the_same_numbers():
+    lines = [
+        "v1 = torch.randn((3,), generator=G(1), dtype=torch.float).to(torch.float32)",
+        "v2 = v1.to(torch.bfloat16)",
+        "v3 = v1.view(torch.float32)",
+        "v1.normal_(0, 2)",
+    ]
+
+    double = in_double(_program(*lines).steps)
+
+    assert [step.code for step in double] == [
+        "v1 = torch.randn((3,), generator=G(1), dtype=torch.float).to(torch.float64)",
+        "v2 = v1.to(torch.float64)",
+        "v3 = v1.view(torch.float32)",
+    ]
