@@ -7,6 +7,8 @@
 #include <map>
 #include <mutex>
 
+#include "base/fork.h"
+
 namespace torch_lazy {
 namespace {
 
@@ -18,7 +20,7 @@ struct Registered {
 // Global because libraries register from static constructors. Never destroyed: windows may still
 // run while the process exits.
 struct Registry {
-  std::mutex mutex;  // guards `backends`
+  ForkSafeMutex mutex{LockOrder::kBackends};  // guards `backends`
   std::map<std::string, Registered> backends;
 };
 

@@ -1,4 +1,5 @@
-// Settings, each with an environment variable TORCH_LAZY_* read once when the library is loaded.
+// Settings as the library reads them. What Python and the environment see of them is one table
+// (base/settings.h), where a new one is added too.
 #pragma once
 
 #include <atomic>
@@ -7,8 +8,7 @@
 
 namespace torch_lazy {
 
-// kAlways, for backends without eager kernels, needs shape functions; it is not accepted yet.
-enum class Defer : uint8_t { kHot, kAlways, kNever };
+enum class Defer : uint8_t { kHot, kNever };
 
 // Where memory of lazy tensors comes from: kept for reuse, or from PyTorch's CPU allocator.
 enum class AllocatorKind : uint8_t { kCaching, kSystem };
@@ -19,12 +19,13 @@ enum class RandomNumbers : uint8_t { kPhilox, kEager };
 
 struct Config {
   std::atomic<Defer> defer{Defer::kHot};
+  std::atomic<RandomNumbers> rng{RandomNumbers::kPhilox};
   std::atomic<bool> verify{false};         // run every window both ways and compare
   std::atomic<bool> check_effects{false};  // compare storages before and after each operator
   std::atomic<bool> verify_passes{false};  // check graphs after every pass, loops before printing
   std::atomic<bool> warn_fallbacks{true};
   std::atomic<bool> perf_map{false};  // kernels are named in /tmp/perf-<pid>.map
-  std::atomic<int> debug{0};          // 1 windows, 2 graphs, 3 passes, 4 kernels, 5 operations
+  std::atomic<int64_t> debug{0};      // see base/debug.h
   std::atomic<int64_t> window_operations{16384};
   // Bytes that the open window keeps alive longer than eager would.
   std::atomic<int64_t> window_bytes{int64_t(1) << 30};
@@ -32,11 +33,11 @@ struct Config {
   // passes/rematerialize.h. What a core's cache does not hold until it is read, with all that is
   // made in between.
   std::atomic<int64_t> rematerialize_bytes{int64_t(1) << 18};
-  std::atomic<RandomNumbers> rng{RandomNumbers::kPhilox};
-  // Fixed when the library is loaded.
-  AllocatorKind allocator = AllocatorKind::kCaching;
-  std::string cache_directory;               // where compiled kernels are kept; empty for nowhere
-  int64_t cache_bytes = int64_t(256) << 20;  // most of them on the disk; 0 for none
+
+  // Fixed when the library is loaded:
+  std::atomic<AllocatorKind> allocator{AllocatorKind::kCaching};
+  std::atomic<int64_t> cache_bytes{int64_t(256) << 20};  // of kernels on the disk; 0 for none
+  std::string cache_directory;                           // where they are; empty for nowhere
 };
 
 // Read from the environment; never destroyed.
@@ -50,9 +51,6 @@ inline Config& config() {
 
 // The registered backend that compiles windows from now on: "cpu" unless set. Thread-safe.
 std::string backend_name();
-// What a backend is called now: "interpreter" is an old name of "reference", of which the user is
-// warned once.
-std::string current_backend_name(std::string name);
 void set_backend_name(std::string name);
 
 }  // namespace torch_lazy

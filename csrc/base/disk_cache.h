@@ -18,8 +18,8 @@ namespace torch_lazy {
 // that dies leaves nothing that could be taken for an entry.
 //
 // What fails is never the caller's business: an entry that cannot be read is not there, one that
-// cannot be written is not kept. Each kind of failure is said once in the life of the object and
-// counted in metrics().disk_cache, as "refused", "broken" and "not stored".
+// cannot be written is not kept. Each kind of failure is warned about once in the life of the
+// object and counted in metrics().disk_cache, as "refused", "broken" and "not stored".
 //
 // Thread-safe, and without a lock once it is made: a forked child may go on using it. Other files
 // in the directory are left alone.

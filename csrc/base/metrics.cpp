@@ -27,10 +27,30 @@ Metrics::Operations Metrics::operations() const {
           all.eager - before_reset_.eager};
 }
 
+const std::vector<std::pair<const char*, Metrics::Counter Metrics::*>>& Metrics::counters() {
+  static const auto& table = *new std::vector<std::pair<const char*, Counter Metrics::*>>{
+      {"compiles", &Metrics::compiles},
+      {"run_ns", &Metrics::run_ns},
+      {"windows_run", &Metrics::windows_run},
+      {"onednn_products", &Metrics::onednn_products},
+      {"dynamic_scalars", &Metrics::dynamic_scalars},
+  };
+  return table;
+}
+
+const std::vector<std::pair<const char*, Metrics::ByName Metrics::*>>& Metrics::counters_by_name() {
+  static const auto& table = *new std::vector<std::pair<const char*, ByName Metrics::*>>{
+      {"windows", &Metrics::windows},       {"flushes", &Metrics::flushes},
+      {"syncs", &Metrics::syncs},           {"fallbacks", &Metrics::fallbacks},
+      {"disk_cache", &Metrics::disk_cache},
+  };
+  return table;
+}
+
 void Metrics::reset() {
-  for (Counter* counter : {&compiles, &run_ns, &windows_run, &onednn_products, &dynamic_scalars})
-    counter->store(0, std::memory_order_relaxed);
-  for (ByName* named : {&windows, &flushes, &syncs, &fallbacks, &disk_cache}) named->reset();
+  for (const auto& [name, counter] : counters())
+    (this->*counter).store(0, std::memory_order_relaxed);
+  for (const auto& [name, counters] : counters_by_name()) (this->*counters).reset();
   const std::lock_guard<std::mutex> lock(mutex_);
   before_reset_ = sum(threads_);
 }

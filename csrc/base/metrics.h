@@ -7,9 +7,12 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/fork.h"
 
 namespace torch_lazy {
 
@@ -43,7 +46,7 @@ class Metrics {
     void reset();
 
    private:
-    mutable std::mutex mutex_;  // guards the map, not the counters in it
+    mutable ForkSafeMutex mutex_{LockOrder::kLeaf};  // guards the map, not the counters in it
     std::map<std::string, Counter, std::less<>> counters_;
   };
   ByName windows;     // as they ended, see WindowState
@@ -51,10 +54,13 @@ class Metrics {
   ByName syncs;       // by reason
   ByName fallbacks;   // by operator
   ByName disk_cache;  // hit, miss, stored, evicted; what failed: refused, broken, not stored
+  // Of all that stand above, by their names in torch.lazy.metrics().
+  static const std::vector<std::pair<const char*, Counter Metrics::*>>& counters();
+  static const std::vector<std::pair<const char*, ByName Metrics::*>>& counters_by_name();
   void reset();
 
  private:
-  mutable std::mutex mutex_;  // guards what is below
+  mutable ForkSafeMutex mutex_{LockOrder::kLeaf};  // guards what is below
   std::deque<OfThread> threads_;
   Operations before_reset_;
 };

@@ -4,13 +4,15 @@
 #include <ctime>
 #include <mutex>
 
+#include "base/fork.h"
+
 namespace torch_lazy {
 namespace {
 
 struct Times {
-  std::mutex mutex;
-  std::map<std::string, int64_t> by_pass;  // guarded by it
-  std::atomic<int64_t> total{0};           // never reset
+  ForkSafeMutex mutex{LockOrder::kLeaf};  // guards `by_pass`
+  std::map<std::string, int64_t> by_pass;
+  std::atomic<int64_t> total{0};  // never reset
 };
 
 Times& times() {
@@ -26,7 +28,9 @@ int64_t thread_time() {
 
 }  // namespace
 
-PassTimer::PassTimer(const char* pass) : pass_(pass), start_(thread_time()) {}
+PassTimer::PassTimer(const char* pass) : pass_(pass), start_(thread_time()) {
+  safe_point_for_fork();
+}
 
 PassTimer::~PassTimer() {
   add_pass_time(pass_, thread_time() - start_);

@@ -8,7 +8,8 @@
 namespace torch_lazy {
 
 // Adds the processor time of its life, on this thread, to that of the pass. Processor time, since a
-// compile yields to everything else on the machine.
+// compile yields to everything else on the machine. The begin of a pass is a safe point for forks
+// (base/fork.h): no lock may be held.
 class PassTimer {
  public:
   explicit PassTimer(const char* pass);

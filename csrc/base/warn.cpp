@@ -4,7 +4,8 @@
 
 #include <atomic>
 #include <cstdio>
-#include <exception>
+
+#include "base/fork.h"
 
 namespace torch_lazy {
 namespace {
@@ -19,11 +20,17 @@ void warn(const std::string& message) {
 }
 
 void warn_in_background(const std::string& message) noexcept {
+  const BlockedWork waits_for_the_interpreter;
   try {
     warn(message);
   } catch (const std::exception&) {
     std::fprintf(stderr, "[torch_lazy] %s\n", message.c_str());
   }
+}
+
+std::string first_line(const std::exception& error) {
+  const std::string what = error.what();
+  return what.substr(0, what.find('\n'));
 }
 
 void set_warning_sink(WarningSink wanted) {

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/fork.h"
 #include "base/immortal_library.h"
 #include "device/lazy_tensor.h"
 
@@ -29,7 +30,7 @@ struct CachedCast {
   at::Tensor cast;
 };
 struct CastCache {
-  std::mutex mutex;  // guards `casts`; a leaf, not held while a cast is made
+  ForkSafeMutex mutex{LockOrder::kLeaf};  // guards `casts`; not held while a cast is made
   std::unordered_map<const c10::TensorImpl*, CachedCast> casts;
 };
 // Global as PyTorch's own, since the end of a region is told to the process.
@@ -63,7 +64,7 @@ at::Tensor cast(const at::Tensor& tensor, c10::ScalarType dtype) {
   }
   at::Tensor made = tensor.to(dtype);
   const std::lock_guard<std::mutex> lock(cache().mutex);
-  cache().casts.insert_or_assign(
+  cache().casts.try_emplace(
       source, CachedCast{c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()), made});
   return made;
 }

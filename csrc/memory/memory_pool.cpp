@@ -1,11 +1,12 @@
 #include "memory/memory_pool.h"
 
-#include <pthread.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+
+#include "base/fork.h"
 
 namespace torch_lazy {
 namespace {
@@ -34,13 +35,11 @@ void set_next(void* object, void* next) {
   std::memcpy(object, &next, sizeof next);
 }
 
-// A child must not inherit a lock from a thread it does not have. Installed when the library is
-// loaded: handlers installed later run before this one, so that locks which are held while memory
-// is allocated are taken first.
-[[maybe_unused]] const int fork_handlers =
-    pthread_atfork([] { MemoryPool::instance().lock_for_fork(); },
-                   [] { MemoryPool::instance().unlock_after_fork(); },
-                   [] { MemoryPool::instance().unlock_after_fork(); });
+[[maybe_unused]] const bool registered_at_fork =
+    (register_at_fork(
+         LockOrder::kMemory, [] { MemoryPool::instance().lock_for_fork(); },
+         [](bool) { MemoryPool::instance().unlock_after_fork(); }),
+     true);
 
 }  // namespace
 

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "base/fork.h"
 #include "ops/effects_table.h"
 
 namespace torch_lazy {
@@ -160,7 +161,8 @@ struct Slot {
 constexpr size_t kSlots = size_t{1} << 14;  // four times the operators of aten
 std::array<Slot, kSlots> slots;
 
-std::mutex entries_mutex;  // writers only: readers see a slot's schema after its entry
+// Writers only: readers see a slot's schema after its entry.
+ForkSafeMutex entries_mutex(LockOrder::kLeaf);
 
 // Entries are never freed: operators are few, and readers hold references without a lock.
 std::deque<Entry>& entries() {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/fork.h"
 #include "ops/dynamic_scalar_arguments.h"
 
 namespace torch_lazy {
@@ -113,7 +114,7 @@ OperatorInfo make_info(const c10::OperatorHandle& handle) {
 
 // Global: one entry per operator used, never removed, so references stay valid.
 struct Table {
-  std::mutex mutex;  // guards `infos`
+  ForkSafeMutex mutex{LockOrder::kOperators};  // guards `infos`
   std::unordered_map<const c10::FunctionSchema*, OperatorInfo> infos;
 };
 

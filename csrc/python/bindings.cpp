@@ -9,9 +9,9 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/reference/reference_backend.h"
 #include "backend/registry.h"
-#include "base/config.h"
 #include "base/metrics.h"
 #include "base/pass_times.h"
+#include "base/settings.h"
 #include "base/warn.h"
 #include "device/autocast.h"
 #include "device/exchange.h"
@@ -21,7 +21,7 @@
 #include "ir/print.h"
 #include "python/memory_bindings.h"
 #include "runtime/compile_queue.h"
-#include "runtime/compiled_trace.h"
+#include "runtime/trace_cache.h"
 #include "tape/current_location.h"
 #include "trace/recorder.h"
 
@@ -39,16 +39,9 @@ py::dict metrics_dict() {
   result["recorded"] = operations.recorded;
   result["deferred"] = operations.deferred;
   result["eager"] = operations.eager;
-  result["compiles"] = all.compiles.load();
-  result["run_ns"] = all.run_ns.load();
-  result["windows_run"] = all.windows_run.load();
-  result["onednn_products"] = all.onednn_products.load();
-  result["dynamic_scalars"] = all.dynamic_scalars.load();
-  result["windows"] = all.windows.counts();
-  result["flushes"] = all.flushes.counts();
-  result["syncs"] = all.syncs.counts();
-  result["fallbacks"] = all.fallbacks.counts();
-  result["disk_cache"] = all.disk_cache.counts();
+  for (const auto& [name, counter] : Metrics::counters()) result[name] = (all.*counter).load();
+  for (const auto& [name, counters] : Metrics::counters_by_name())
+    result[name] = (all.*counters).counts();
   result["compile_ns"] = pass_times();
   return result;
 }
@@ -65,33 +58,39 @@ py::list graphs() {
   return result;
 }
 
-const char* defer_name(Defer defer) {
-  switch (defer) {
-    case Defer::kHot:
-      return "hot";
-    case Defer::kAlways:
-      return "always";
-    case Defer::kNever:
-      return "never";
-  }
-  return "hot";
+// The setting of that name; raises where there is none.
+const Setting& setting_named(const std::string& name) {
+  if (const Setting* setting = find_setting(name)) return *setting;
+  std::vector<std::string> names;
+  for (const Setting& setting : settings()) names.push_back(setting.name);
+  throw py::attribute_error(fmt::format("torch_lazy.config has no setting '{}'; there are: {}",
+                                        name, fmt::join(names, ", ")));
 }
 
-void set_defer(const std::string& name) {
-  if (name == "always") {
-    throw py::value_error(
-        "defer = 'always' needs a backend without eager kernels, and none is registered: use "
-        "'hot' or 'never'");
-  }
-  if (name != "hot" && name != "never")
-    throw py::value_error("defer must be 'hot' or 'never', not '" + name + "'");
-  config().defer = name == "hot" ? Defer::kHot : Defer::kNever;
+void set_setting_named(const std::string& name, const SettingValue& value) {
+  const Setting& setting = setting_named(name);
+  if (setting.read_only)
+    throw py::attribute_error(
+        fmt::format("torch_lazy.config.{} is chosen when the process starts: set {} in the "
+                    "environment instead",
+                    name, setting.variable));
+  set_setting(setting, value);
 }
 
-void set_rng(const std::string& name) {
-  if (name != "philox" && name != "eager")
-    throw py::value_error("rng must be 'philox' or 'eager', not '" + name + "'");
-  config().rng = name == "philox" ? RandomNumbers::kPhilox : RandomNumbers::kEager;
+// What documentation shows of each setting.
+py::list describe_settings() {
+  py::list result;
+  for (const Setting& setting : settings()) {
+    py::dict described;
+    described["name"] = setting.name;
+    described["meaning"] = setting.meaning;
+    described["variable"] = setting.variable;
+    described["default"] = setting.usual;
+    described["read_only"] = setting.read_only;
+    described["spellings"] = setting.spellings;
+    result.append(described);
+  }
+  return result;
 }
 
 bool wait_for(std::optional<double> seconds) {
@@ -111,35 +110,11 @@ void warn_in_python(const std::string& message) {
 }
 
 void bind_config(py::module_& module) {
-  module.def("get_defer", [] { return defer_name(config().defer); });
-  module.def("set_defer", &set_defer);
-  module.def("get_rng", [] { return config().rng == RandomNumbers::kPhilox ? "philox" : "eager"; });
-  module.def("set_rng", &set_rng);
-#define TORCH_LAZY_SETTING(name)                                 \
-  module.def("get_" #name, [] { return config().name.load(); }); \
-  module.def("set_" #name, [](decltype(config().name.load()) value) { config().name = value; })
-  TORCH_LAZY_SETTING(verify);
-  TORCH_LAZY_SETTING(check_effects);
-  TORCH_LAZY_SETTING(verify_passes);
-  TORCH_LAZY_SETTING(warn_fallbacks);
-  TORCH_LAZY_SETTING(perf_map);
-  TORCH_LAZY_SETTING(debug);
-  TORCH_LAZY_SETTING(window_operations);
-  TORCH_LAZY_SETTING(window_bytes);
-  TORCH_LAZY_SETTING(rematerialize_bytes);
-#undef TORCH_LAZY_SETTING
-  module.def("get_cache_dir", [] { return config().cache_directory; });
-  module.def("get_cache_bytes", [] { return config().cache_bytes; });
-  module.def("get_backend", &backend_name);
+  module.def("settings", &describe_settings);
+  module.def("get_setting",
+             [](const std::string& name) { return setting_named(name).get(config()); });
+  module.def("set_setting", &set_setting_named);
   module.def("device_name", [] { return backend_by_name(backend_name()).device_name(); });
-  module.def("set_backend", [](const std::string& wanted) {
-    const std::string name = current_backend_name(wanted);
-    const std::vector<std::string> known = registered_backends();
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      throw py::value_error(
-          fmt::format("there is no backend '{}'; there are: {}", name, fmt::join(known, ", ")));
-    set_backend_name(name);
-  });
 }
 
 }  // namespace
@@ -150,6 +125,7 @@ PYBIND11_MODULE(_C, module) {
     set_warning_sink(&warn_in_python);
     register_reference_backend();
     register_cpu_backend();
+    set_backend_choices(&registered_backends);
     register_device();
   });
   module.def("clear_autocast_cache", &clear_autocast_cache);

@@ -1,17 +1,18 @@
 #include "runtime/compile_queue.h"
 
-#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <thread>
 
 #include "backend/registry.h"
 #include "base/config.h"
+#include "base/fork.h"
 #include "runtime/compile_policy.h"
 #include "runtime/compiled_trace.h"
 
@@ -23,29 +24,38 @@ struct Queue {
   std::mutex mutex;  // guards everything below
   std::condition_variable changed;
   std::deque<std::shared_ptr<CompiledTrace>> jobs;
-  bool compiling = false;
+  std::shared_ptr<CompiledTrace> compiling;  // null while nothing is compiled
   bool started = false;
   bool stopped = false;
+
+  Queue();
+  void start_thread();
+  void stop() {
+    stopped = true;
+    jobs.clear();
+  }
 };
 
-std::atomic<uint64_t> generation{1};
-
-Queue*& queue_slot() {
-  static Queue* slot = new Queue;
-  return slot;
-}
-
 Queue& queue() {
-  return *queue_slot();
+  static Queue* const instance = new Queue;
+  return *instance;
 }
 
-// A child has no compile thread, and the lock may have been held: it starts with an empty queue.
-// Traces that were on their way stay warm there; what is ready stays ready.
-void register_fork_handler() {
-  pthread_atfork(nullptr, nullptr, [] {
-    queue_slot() = new Queue;
-    ++generation;
-  });
+// A child has no compile thread yet. What was being compiled is begun again.
+void after_fork(bool in_child) {
+  Queue& jobs = queue();
+  if (in_child) {
+    if (jobs.compiling) jobs.jobs.push_front(std::move(jobs.compiling));
+    jobs.started = false;
+    std::construct_at(&jobs.changed);  // who waited is not in this process
+    if (!forked_at_safe_point()) jobs.stop();
+  }
+  jobs.mutex.unlock();
+}
+
+Queue::Queue() {
+  register_at_fork(
+      LockOrder::kCompileQueue, [this] { mutex.lock(); }, after_fork);
 }
 
 // What a compile costs is paid by the script where they share a core, sooner or later; how soon is
@@ -67,6 +77,7 @@ constexpr std::chrono::milliseconds kPause{100};
 
 // A backend that cannot be made, which its compiles have said, has nothing to give back.
 void trim_backend() noexcept {
+  const PausableWork work;
   try {
     backend_by_name(backend_name()).trim();
   } catch (const std::exception&) {
@@ -85,49 +96,56 @@ void work() {
       lock.lock();
       jobs.changed.wait(lock, has_jobs);
     }
-    auto trace = std::move(jobs.jobs.front());
+    CompiledTrace& trace = *(jobs.compiling = std::move(jobs.jobs.front()));
     jobs.jobs.pop_front();
-    jobs.compiling = true;
     lock.unlock();
-    trace->compile();
-    trace.reset();
+    {
+      const PausableWork work;
+      trace.compile();
+      lock.lock();
+      const auto done = std::move(jobs.compiling);
+      lock.unlock();  // before `done` may be destroyed
+    }
     lock.lock();
-    jobs.compiling = false;
     jobs.changed.notify_all();
   }
+}
+
+// The lock is held.
+void Queue::start_thread() {
+  if (started || stopped || jobs.empty()) return;
+  started = true;
+  std::thread(work).detach();
 }
 
 }  // namespace
 
 void enqueue_compile(std::shared_ptr<CompiledTrace> trace) {
-  static const bool registered = (register_fork_handler(), true);
-  static_cast<void>(registered);
   Queue& jobs = queue();
   const std::lock_guard<std::mutex> lock(jobs.mutex);
   if (jobs.stopped) return;
   jobs.jobs.push_back(std::move(trace));
-  if (!jobs.started) {
-    jobs.started = true;
-    std::thread(work).detach();
-  }
+  jobs.start_thread();
   jobs.changed.notify_all();
 }
 
-uint64_t compile_queue_generation() {
-  return generation;
+void resume_compiles() {
+  Queue& jobs = queue();
+  const std::lock_guard<std::mutex> lock(jobs.mutex);
+  jobs.start_thread();
 }
 
 void stop_compiles() noexcept {
   Queue& jobs = queue();
   std::unique_lock<std::mutex> lock(jobs.mutex);
-  jobs.stopped = true;
-  jobs.jobs.clear();
+  jobs.stop();
   jobs.changed.wait_for(lock, std::chrono::seconds(5), [&] { return !jobs.compiling; });
 }
 
 bool wait_for_compiles(std::optional<std::chrono::milliseconds> timeout) {
   Queue& jobs = queue();
   std::unique_lock<std::mutex> lock(jobs.mutex);
+  jobs.start_thread();
   const auto idle = [&] { return jobs.jobs.empty() && !jobs.compiling; };
   if (timeout) return jobs.changed.wait_for(lock, *timeout, idle);
   jobs.changed.wait(lock, idle);

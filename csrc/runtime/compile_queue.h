@@ -1,5 +1,7 @@
 // Compiles traces on one background thread at a low priority, so that a compile never makes
-// the script wait. The thread starts with the first job and again after a fork.
+// the script wait. The thread starts with the first job. A forked child has the jobs that its
+// parent had, the one under way first; its own thread starts when it compiles or waits for the
+// first time.
 #pragma once
 
 #include <chrono>
@@ -12,8 +14,9 @@ class CompiledTrace;
 
 void enqueue_compile(std::shared_ptr<CompiledTrace> trace);
 
-// Changes in the child of a fork, whose queue starts empty.
-uint64_t compile_queue_generation();
+// In a child of a fork that has jobs and no thread yet: starts the thread. Called where a trace
+// that is in the queue would be of use.
+void resume_compiles();
 
 // Drops what is queued and waits, for a few seconds at most, for the compile under way: the process
 // ends, and libraries are about to be torn down. Nothing is compiled afterwards.

@@ -2,14 +2,12 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <memory>
-#include <mutex>
-#include <string>
 #include <vector>
 
 #include "backend/backend.h"
 #include "ir/graph_from_tape.h"
+#include "runtime/execution_lock.h"
 #include "tape/dynamic_scalars.h"
 #include "tape/tape.h"
 
@@ -41,7 +39,7 @@ class CompiledTrace : public std::enable_shared_from_this<CompiledTrace> {
     WindowGraph graph;
     std::vector<bool> live;  // storage slots that are outputs of the graph
     std::shared_ptr<Executable> executable;
-    std::shared_ptr<std::mutex> running;  // held while the executable runs
+    std::shared_ptr<ExecutionLock> running;  // held while the executable runs
   };
   // Null until compiled, and for a trace whose compile failed.
   std::shared_ptr<const Version> version() const;
@@ -50,7 +48,7 @@ class CompiledTrace : public std::enable_shared_from_this<CompiledTrace> {
 
   // Makes sure that a version for this live set exists or is being compiled: an executable serves
   // every subset of its live set, and a larger one is the union of all seen, so that the moment of
-  // garbage collection makes no new versions for ever. Returns a version that serves it, or null.
+  // garbage collection makes no endless versions. Returns a version that serves it, or null.
   std::shared_ptr<const Version> version_for(const std::vector<bool>& live);
 
   // The graph that was compiled for these outputs, made again.
@@ -59,7 +57,7 @@ class CompiledTrace : public std::enable_shared_from_this<CompiledTrace> {
   }
 
   // Called by the compile queue, off the recording thread. Never raises: a compile that fails is
-  // counted, said once, and leaves the trace to eager execution.
+  // counted, warned about once, and leaves the trace to eager execution.
   void compile();
 
  private:
@@ -69,37 +67,14 @@ class CompiledTrace : public std::enable_shared_from_this<CompiledTrace> {
   std::vector<uint32_t>
       dynamic_scalar_begins_;  // by operation, and one past; none without dynamic_scalars
   std::vector<std::vector<OutputMetadata>> outputs_;  // by operation
-  mutable std::mutex mutex_;                          // guards the fields below
+  // Guarded by one lock of all traces, which is held for a few instructions (compiled_trace.cpp):
   std::vector<bool> live_;
   std::shared_ptr<const Version> version_;
   bool failed_ = false;
-  std::atomic<bool> finished_{false};
-
- public:
-  // Guarded by the cache's lock:
-  uint64_t queue = 0;  // compile_queue_generation() when it was queued; 0 while that is put off
-  std::chrono::nanoseconds spent{0};  // see compiling_pays()
+  std::atomic<bool> finished_{false};  // read without the lock
 };
-
-// The compiled trace with these words, whatever the dynamic scalars, made if there is none yet; it
-// is queued for compiling once that pays. Of the global state a compile depends on `deterministic`
-// alone: the rest is in force when the executable runs. `spent`: how long its recording took.
-std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape,
-                                              const DynamicScalars& dynamic_scalars,
-                                              const std::vector<bool>& live, bool deterministic,
-                                              std::chrono::nanoseconds spent);
-
-// Queues the traces whose compiles are put off, or were on their way when the process was forked.
-void queue_all_compiles();
 
 // Counts compiles that have ended: where it has not moved, no trace has become ready.
 uint64_t finished_compiles();
-
-// Changes when the cache was emptied because it had grown too large: whoever knows traces forgets
-// them.
-uint64_t trace_generation();
-
-// The graphs of all versions compiled so far, for printing.
-std::vector<std::shared_ptr<torch::jit::Graph>> compiled_graphs();
 
 }  // namespace torch_lazy

@@ -26,6 +26,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/fork.h"
 #include "tape/current_location.h"
 
 namespace torch_lazy {
@@ -35,7 +36,8 @@ namespace {
 
 // Leaked on purpose: threads may still record while static objects are destroyed.
 struct Library {
-  std::mutex mutex;  // guards `prefixes`; nothing that could take the GIL runs under it
+  ForkSafeMutex mutex{
+      LockOrder::kLeaf};  // guards `prefixes`; nothing that could take the GIL runs under it
   std::vector<std::string> prefixes;
   // Changes with the prefixes; what threads know of code by an older generation is dropped.
   std::atomic<uint32_t> generation{1};

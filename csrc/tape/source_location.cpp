@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/fork.h"
 #include "tape/line_table.h"
 
 namespace torch_lazy {
@@ -48,7 +49,8 @@ class CodeTable {
   }
 
  private:
-  mutable std::mutex mutex_;        // guards all fields; `first_` may be read without it
+  mutable ForkSafeMutex mutex_{
+      LockOrder::kLeaf};            // guards all fields; `first_` may be read without it
   std::atomic<uint32_t> first_{1};  // the number of the first of `latest_`; 0 is no code object
   std::deque<Code> latest_;         // numbered one after the other
   size_t bytes_ = 0;                // of `latest_`

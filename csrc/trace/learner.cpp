@@ -4,6 +4,7 @@
 
 #include "base/config.h"
 #include "base/metrics.h"
+#include "runtime/trace_cache.h"
 
 namespace torch_lazy {
 
@@ -61,7 +62,7 @@ WindowState Learner::record_profile(Window& window, bool automatic_end) {
   if (config().defer == Defer::kNever) return WindowState::kWarm;
   await(window.key(),
         compiled_trace(tape, history->dynamic_scalars(words), window.live(),
-                       window.key().state.deterministic_algorithms, window.age()),
+                       window.key().state.deterministic_algorithms(), window.age()),
         automatic_end);
   return WindowState::kWarm;
 }

@@ -1,7 +1,6 @@
 // Which recorder a thread has, and what becomes of recorders and storages at the end of a thread,
 // at a fork, and at the end of the process.
-#include <pthread.h>
-
+#include "base/fork.h"
 #include "runtime/compile_queue.h"
 #include "trace/recorder.h"
 
@@ -50,9 +49,8 @@ struct RecorderPool {
 };
 
 Recorder& Recorder::lease_for_thread() {
-  // A child must not inherit the lock from a thread it does not have.
-  static const int registered =
-      pthread_atfork([] { before_fork(); }, [] { after_fork(false); }, [] { after_fork(true); });
+  static const bool registered =
+      (register_at_fork(LockOrder::kRecording, before_fork, after_fork), true);
   static_cast<void>(registered);
   static thread_local RecorderPool::Lease lease;
   of_thread_ = lease.recorder;
@@ -76,8 +74,11 @@ void Recorder::before_fork() {
 }
 
 void Recorder::after_fork(bool child) {
-  if (child)
-    for (Recorder* recorder : RecorderPool::instance().all) recorder->window_.forget_runner();
+  if (child) {
+    Window::forget_waiters();
+    for (Recorder* recorder : RecorderPool::instance().all)
+      recorder->keep_error(recorder->window_.lose_run());
+  }
   recording_lock().unlock();
 }
 

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <memory>
+#include <stdexcept>
 #include <utility>
 
 #include "base/config.h"
@@ -66,7 +68,7 @@ void append_numbers(const Tape& tape, c10::ArrayRef<uint32_t> words, std::vector
 
 // Several threads may know the trace; an executable is run by one at a time.
 RunResult run_alone(const CompiledTrace::Version& version, c10::ArrayRef<at::Tensor> inputs) {
-  const std::lock_guard<std::mutex> alone(*version.running);
+  const std::lock_guard alone(*version.running);
   return version.executable->run(inputs);
 }
 
@@ -129,6 +131,21 @@ void Window::drop_inputs(size_t kept) {
 }
 
 // ---------------------------------------------------------------- running
+
+void Window::forget_waiters() {
+  std::construct_at(&idle_condition());
+}
+
+std::exception_ptr Window::lose_run() {
+  if (!running_) return nullptr;
+  running_ = false;
+  mode_ = Mode::kEager;  // there is nothing left to run
+  const auto error = std::make_exception_ptr(
+      std::runtime_error("the process was forked while another thread computed this tensor: "
+                         "compute it in the child, or call torch.lazy.synchronize() before the "
+                         "fork"));
+  return poison({0, error}, tape_.size());
+}
 
 void Window::wait_until_idle(RecordingGuard& lock) {
   if (running_) idle_condition().wait(lock, [&] { return !running_; });

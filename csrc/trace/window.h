@@ -103,8 +103,11 @@ class Window {
   // The first `operations` of the tape through ATen.
   [[nodiscard]] std::exception_ptr run_by_operation(RecordingGuard& lock, size_t operations);
   void wait_until_idle(RecordingGuard& lock);
-  // In a child of a fork, which has no other thread.
-  void forget_runner() { running_ = false; }
+  // In a child of a fork, where the thread that ran the window is not: what the run was to make or
+  // write is not known and is poisoned. Returns the error; null where nothing was running.
+  [[nodiscard]] std::exception_ptr lose_run();
+  // In a child of a fork: the threads that waited for a run are not there.
+  static void forget_waiters();
 
  private:
   static uint64_t next_serial();

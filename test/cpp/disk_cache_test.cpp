@@ -100,7 +100,7 @@ TEST_F(DiskCacheTest, ABrokenFileIsNotThereAndIsRemoved) {
         << 'X';
   });
   EXPECT_EQ(counted("broken"), 5);
-  ASSERT_EQ(warnings().size(), 1U) << "said once";
+  ASSERT_EQ(warnings().size(), 1U) << "warned once";
   EXPECT_NE(warnings()[0].find("a file was broken and is made anew"), std::string::npos);
 }
 
@@ -152,7 +152,7 @@ TEST_F(DiskCacheTest, ADirectoryThatDisappearedIsNoError) {
 
   EXPECT_EQ(cache.get("source"), std::nullopt);
   EXPECT_EQ(counted("not stored"), 2);
-  EXPECT_EQ(warnings().size(), 1U) << "said once";
+  EXPECT_EQ(warnings().size(), 1U) << "warned once";
 }
 
 // A limit on the size of files stands for a full disk; in a child, because it holds for good.

@@ -45,6 +45,16 @@ KernelCache::Kernel KernelCache::get(const Key& key, const std::function<Kernel(
   }
 }
 
+void KernelCache::unlock_after_fork(bool in_child) {
+  if (in_child)
+    entries_.remove_if([&](const Entry& entry) {
+      const bool unfinished = entry.bytes == 0;
+      if (unfinished) by_key_.erase(Key(*entry.key));
+      return unfinished;
+    });
+  mutex_.unlock();
+}
+
 // Never one that is being made: its thread holds an iterator to it.
 void KernelCache::drop_oldest() {
   for (auto entry = entries_.end(); bytes_ > byte_limit_ && entry != entries_.begin();) {

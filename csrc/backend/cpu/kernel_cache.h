@@ -35,6 +35,10 @@ class KernelCache {
   // `hit` tells whether `make` was not called.
   Kernel get(const Key& key, const std::function<Kernel()>& make, bool& hit);
 
+  // Around a fork. A child forgets the kernels that threads of its parent are making.
+  void lock_for_fork() { mutex_.lock(); }
+  void unlock_after_fork(bool in_child);
+
  private:
   struct KeyHash {
     size_t operator()(const Key& key) const;

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -15,7 +16,7 @@
 #include "backend/cpu/kernel_cache.h"
 #include "backend/cpu/perf_map.h"
 #include "base/disk_cache.h"
-#include "base/one_a_process.h"
+#include "base/fork.h"
 #include "base/pass_times.h"
 
 namespace torch_lazy {
@@ -23,12 +24,24 @@ namespace {
 
 constexpr size_t kCacheBytes = 64 << 20;
 
-// What the process shares. Kernels that a parent loaded go on working in its forked child.
-struct Shared {
-  KernelCache cache{kCacheBytes};
-  std::once_flag made_loader;
-  TorchLazyLoader* loader = nullptr;
-};
+// Global: kernels are shared by all graphs, and by a forked child with what its parent had. Never
+// destroyed.
+KernelCache& kernel_cache() {
+  static KernelCache* const instance = [] {
+    auto* const cache = new KernelCache(kCacheBytes);
+    register_at_fork(
+        LockOrder::kKernels, [cache] { cache->lock_for_fork(); },
+        [cache](bool in_child) { cache->unlock_after_fork(in_child); });
+    return cache;
+  }();
+  return *instance;
+}
+
+// Around every call of the loader, which has locks of its own that a child must not inherit.
+std::mutex& loader_mutex() {
+  static auto* const mutex = new ForkSafeMutex(LockOrder::kLeaf);
+  return *mutex;
+}
 
 struct {
   std::atomic<int64_t> compiled{0}, compile_ns{0}, from_disk{0}, cache_hits{0}, failed{0};
@@ -46,16 +59,16 @@ void* resolve(void*, const char* name) {
   return dlsym(RTLD_DEFAULT, name);
 }
 
-TorchLazyLoader* loader_of(Shared& shared) {
+// The lock of the loader is held.
+TorchLazyLoader* loader() {
+  static TorchLazyLoader* made = nullptr;
+  if (made != nullptr) return made;
   const TorchLazyCompilerApi& library = compiler_library();
-  std::call_once(shared.made_loader, [&] {
-    TorchLazyBytes error{};
-    shared.loader = library.create_loader(resolve, nullptr, &error);
-    if (shared.loader == nullptr) {
-      throw std::runtime_error("kernels cannot be loaded: " + take_text(library, error));
-    }
-  });
-  return shared.loader;
+  TorchLazyBytes error{};
+  made = library.create_loader(resolve, nullptr, &error);
+  if (made == nullptr)
+    throw std::runtime_error("kernels cannot be loaded: " + take_text(library, error));
+  return made;
 }
 
 TorchLazyTarget api_target(KernelTarget target) {
@@ -92,10 +105,14 @@ TorchLazyCompiler* compiler_for(KernelTarget target) {
 
 std::string compile_to(TorchLazyOutput output, const std::string& source, const std::string& name,
                        KernelTarget target) {
+  const PausableWork work;
   const TorchLazyCompilerApi& library = compiler_library();
-  const TorchLazyCompileRequest request{source.data(), source.size(),
+  const TorchLazyCompileRequest request{source.data(),
+                                        source.size(),
                                         static_cast<size_t>(limits.source_bytes.load()),
-                                        limits.nanoseconds.load(), output};
+                                        limits.nanoseconds.load(),
+                                        output,
+                                        safe_point_for_fork_of_other_thread};
   TorchLazyCompileResult result = library.compile(compiler_for(target), &request);
   add_pass_time("clang", result.front_end_ns);
   add_pass_time("optimize", result.optimizer_ns);
@@ -146,7 +163,7 @@ std::shared_ptr<const CompiledKernel> compile_kernel(const std::string& source,
                                                      DiskCache* disk) {
   bool hit = false;
   try {
-    auto kernel = one_a_process<Shared>().cache.get(
+    auto kernel = kernel_cache().get(
         {target, name, source}, [&] { return compile(source, name, target, disk); }, hit);
     if (hit) ++counters.cache_hits;
     return kernel;
@@ -159,11 +176,12 @@ std::shared_ptr<const CompiledKernel> compile_kernel(const std::string& source,
 std::shared_ptr<const CompiledKernel> load_kernel(const std::string& object,
                                                   const std::string& name) {
   const TorchLazyCompilerApi& library = compiler_library();
-  Shared* shared = &one_a_process<Shared>();
   void* address = nullptr;
   TorchLazyBytes error{};
-  TorchLazyCode* code = library.load(loader_of(*shared), object.data(), object.size(), name.c_str(),
-                                     &address, &error);
+  std::unique_lock<std::mutex> lock(loader_mutex());
+  TorchLazyCode* code =
+      library.load(loader(), object.data(), object.size(), name.c_str(), &address, &error);
+  lock.unlock();
   if (code == nullptr) {
     throw std::runtime_error(
         fmt::format("the kernel {} cannot be loaded: {}", name, take_text(library, error)));
@@ -171,12 +189,9 @@ std::shared_ptr<const CompiledKernel> load_kernel(const std::string& object,
   add_to_perf_map(address, object.size(), name);
   return std::make_shared<const CompiledKernel>(
       reinterpret_cast<KernelFunction>(address), object,
-      std::shared_ptr<void>(code, [shared](void* loaded) {
-        // In a forked child the parent's loader may be locked for ever; the memory is the process's
-        // own then, and is left.
-        if (shared == &one_a_process<Shared>()) {
-          compiler_library().unload(static_cast<TorchLazyCode*>(loaded));
-        }
+      std::shared_ptr<void>(code, [](void* loaded) {
+        const std::lock_guard<std::mutex> lock(loader_mutex());
+        compiler_library().unload(static_cast<TorchLazyCode*>(loaded));
       }));
 }
 

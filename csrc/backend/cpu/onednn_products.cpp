@@ -10,9 +10,9 @@
 #include <c10/util/hash.h>
 #include <torch/library.h>
 
+#include "base/fork.h"
 #include "base/immortal_library.h"
 #include "base/metrics.h"
-#include "base/one_a_process.h"
 
 namespace at::native {
 // result = beta * result + alpha * mat1 @ mat2. Exported by libtorch_cpu and declared in
@@ -46,7 +46,11 @@ bool is_for_onednn(const at::Tensor& a, const at::Tensor& b, bool sum) {
   const ProductShape shape{a.size(0), a.size(1),
                            b.size(1), {!a.is_contiguous(), !b.is_contiguous()},
                            sum,       at::get_num_threads()};
-  return one_a_process<ProductAdmission>().admit(shape);
+  // Global, as oneDNN's own code is; never destroyed.
+  static auto* const mutex = new ForkSafeMutex(LockOrder::kLeaf);
+  static auto* const admission = new ProductAdmission;  // guarded by the mutex
+  const std::lock_guard<std::mutex> lock(*mutex);
+  return admission->admit(shape);
 }
 
 // What is in the result counts `beta` times.
@@ -88,7 +92,6 @@ size_t ProductAdmission::Hash::operator()(const ProductShape& shape) const {
 }
 
 bool ProductAdmission::admit(const ProductShape& shape) {
-  const std::lock_guard<std::mutex> lock(mutex_);
   auto found = waiting_.find(shape);
   if (found == waiting_.end()) {
     const auto shapes = int64_t(waiting_.size());

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 
 namespace torch_lazy {
@@ -44,7 +43,6 @@ class ProductAdmission {
   struct Hash {
     size_t operator()(const ProductShape& shape) const;
   };
-  std::mutex mutex_;                                         // a leaf
   std::unordered_map<ProductShape, int64_t, Hash> waiting_;  // multiplications still to be done
 };
 

@@ -8,7 +8,7 @@
 namespace torch_lazy {
 
 // Appends a kernel to /tmp/perf-<pid>.map where `config.perf_map` is set. `bytes`: at least those
-// of its code. A file that cannot be written is said once. Any thread.
+// of its code. A file that cannot be written is warned about once. Any thread.
 void add_to_perf_map(const void* code, size_t bytes, const std::string& name);
 
 }  // namespace torch_lazy

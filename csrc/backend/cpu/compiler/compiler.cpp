@@ -66,7 +66,7 @@ CompileOutcome Compiler::compile(const TorchLazyCompileRequest& request) {
   auto unguarded = std::make_unique<CompileOutcome>();
   std::string failure;
   if (run_guarded([&] { compile_unguarded(request, *unguarded); }, request.time_limit_ns,
-                  failure)) {
+                  request.safe_point, failure)) {
     return std::move(*unguarded);
   }
   static_cast<void>(unguarded.release());

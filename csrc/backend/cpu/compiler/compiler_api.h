@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* Changes with every incompatible change of this file. */
-#define TORCH_LAZY_COMPILER_API_VERSION 1
+#define TORCH_LAZY_COMPILER_API_VERSION 2
 
 /* The one symbol that the library exports. */
 #define TORCH_LAZY_COMPILER_API_SYMBOL "torch_lazy_compiler_api"
@@ -53,6 +53,9 @@ typedef struct TorchLazyCompileRequest {
   size_t source_size_limit; /* bytes; a longer source is refused */
   int64_t time_limit_ns;    /* of processor time; looked at between tokens and between passes */
   enum TorchLazyOutput output;
+  /* Called between tokens and between passes, on a thread of the library's that holds no lock then,
+   * where a fork of the process finds the library whole; may block. Null for none. */
+  void (*safe_point)(void);
 } TorchLazyCompileRequest;
 
 typedef struct TorchLazyCompileResult {

@@ -52,7 +52,7 @@ class GenerateModule : public clang::ASTFrontendAction {
                                                         llvm::StringRef file) override {
     // The clock is read rarely: most tokens take less time than it does.
     instance.getPreprocessor().setTokenWatcher([count = 0u](const clang::Token&) mutable {
-      if (++count % 256 == 0) check_deadline();
+      if (++count % 256 == 0) reach_safe_point();
     });
     std::unique_ptr<clang::CodeGenerator> generator(
         clang::CreateLLVMCodeGen(instance.getDiagnostics(), file, &instance.getVirtualFileSystem(),

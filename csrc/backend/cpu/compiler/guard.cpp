@@ -22,6 +22,7 @@ constexpr int kGaveUp = 70;  // HandleExit's argument; crashes are 128 + signal
 
 struct Guarded {
   std::chrono::nanoseconds time_limit;
+  void (*safe_point)();
   std::string failure;  // said by who gives up; empty after a crash
 };
 
@@ -71,10 +72,11 @@ class ScopedCrashHandlers {
 
 }  // namespace
 
-bool run_guarded(llvm::function_ref<void()> work, int64_t time_limit_ns, std::string& failure) {
+bool run_guarded(llvm::function_ref<void()> work, int64_t time_limit_ns, void (*safe_point)(),
+                 std::string& failure) {
   static const bool installed = (llvm::install_fatal_error_handler(on_fatal_error), true);
   static_cast<void>(installed);
-  Guarded guarded{std::chrono::nanoseconds(time_limit_ns), ""};
+  Guarded guarded{std::chrono::nanoseconds(time_limit_ns), safe_point, ""};
   const ScopedCrashHandlers handlers;
   llvm::CrashRecoveryContext context;
   const bool finished = context.RunSafelyOnThread(
@@ -106,10 +108,10 @@ std::chrono::nanoseconds processor_time() {
   return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
 }
 
-void check_deadline() {
-  if (current != nullptr && processor_time() > current->time_limit) {
-    give_up("the time limit for one compile is over");
-  }
+void reach_safe_point() {
+  if (current == nullptr) return;
+  if (current->safe_point != nullptr) current->safe_point();
+  if (processor_time() > current->time_limit) give_up("the time limit for one compile is over");
 }
 
 }  // namespace torch_lazy::compiler

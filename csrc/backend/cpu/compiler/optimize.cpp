@@ -41,10 +41,10 @@ void set_code_generator_option() {
 }
 
 // Code generation has no callback between passes, but its optional ones ask whether to run.
-class DeadlineGate : public llvm::OptPassGate {
+class SafePointGate : public llvm::OptPassGate {
  public:
   bool shouldRunPass(llvm::StringRef, llvm::StringRef) override {
-    check_deadline();
+    reach_safe_point();
     return true;
   }
   bool isEnabled() const override { return true; }
@@ -59,7 +59,7 @@ std::string describe_passes() {
 void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::PassInstrumentationCallbacks callbacks;
   callbacks.registerBeforeNonSkippedPassCallback(
-      [](llvm::StringRef, const llvm::Any&) { check_deadline(); });
+      [](llvm::StringRef, const llvm::Any&) { reach_safe_point(); });
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -82,7 +82,7 @@ void generate(llvm::Module& module, llvm::TargetMachine& machine, TorchLazyOutpu
     return;
   }
   set_code_generator_option();
-  DeadlineGate gate;
+  SafePointGate gate;
   module.getContext().setOptPassGate(gate);
   llvm::legacy::PassManager passes;
   const auto type = output == TORCH_LAZY_OUTPUT_OBJECT ? llvm::CodeGenFileType::ObjectFile

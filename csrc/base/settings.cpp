@@ -1,0 +1,305 @@
+#include "base/settings.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+
+#include "base/disk_cache.h"
+#include "base/warn.h"
+
+namespace torch_lazy {
+namespace {
+
+std::string upper(std::string name) {
+  for (char& c : name)
+    if (c >= 'a' && c <= 'z') c += 'A' - 'a';
+  return name;
+}
+
+std::string variable_of(const std::string& name) {
+  return "TORCH_LAZY_" + upper(name);
+}
+
+Setting make(const char* name, const char* meaning) {
+  Setting setting;
+  setting.name = name;
+  setting.meaning = meaning;
+  setting.variable = variable_of(name);
+  return setting;
+}
+
+std::optional<int64_t> integer(const SettingValue& value) {
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag;
+  if (const auto* number = std::get_if<int64_t>(&value)) return *number;
+  return std::nullopt;
+}
+
+Setting flag(const char* name, std::atomic<bool> Config::*field, const char* meaning) {
+  Setting setting = make(name, meaning);
+  setting.numeric = true;
+  setting.expected = "True or False, in the environment 1 or 0";
+  setting.usual = (Config().*field).load() ? "`True`" : "`False`";
+  setting.get = [field](const Config& config) { return (config.*field).load(); };
+  setting.set = [field](Config& config, const SettingValue& value) {
+    const std::optional<int64_t> number = integer(value);
+    if (number != 0 && number != 1) return false;
+    config.*field = number == 1;
+    return true;
+  };
+  return setting;
+}
+
+// Powers of two as people write sizes.
+std::string bytes_text(int64_t bytes) {
+  constexpr std::array units{"KiB", "MiB", "GiB"};
+  const char* unit = "bytes";
+  for (size_t i = 0; i < units.size() && bytes >= 1024 && bytes % 1024 == 0; ++i) {
+    bytes /= 1024;
+    unit = units.at(i);
+  }
+  return fmt::format("{} {}", bytes, unit);
+}
+
+Setting number(const char* name, std::atomic<int64_t> Config::*field, int64_t low, int64_t high,
+               const char* meaning) {
+  Setting setting = make(name, meaning);
+  setting.numeric = true;
+  setting.expected = high == INT64_MAX ? fmt::format("an integer from {} on", low)
+                                       : fmt::format("an integer from {} to {}", low, high);
+  const int64_t usual = (Config().*field).load();
+  setting.usual = setting.name.ends_with("_bytes") ? bytes_text(usual) : fmt::format("`{}`", usual);
+  setting.get = [field](const Config& config) { return (config.*field).load(); };
+  setting.set = [field, low, high](Config& config, const SettingValue& value) {
+    const std::optional<int64_t> number = integer(value);
+    if (!number || *number < low || *number > high) return false;
+    config.*field = *number;
+    return true;
+  };
+  return setting;
+}
+
+// `words` name the values of the enumeration, from 0 on.
+template <class Value>
+Setting choice(const char* name, std::atomic<Value> Config::*field,
+               const std::vector<std::string>& words, const char* meaning) {
+  Setting setting = make(name, meaning);
+  setting.expected = fmt::format("'{}'", fmt::join(words, "' or '"));
+  setting.usual = fmt::format("`\"{}\"`", words.at(size_t((Config().*field).load())));
+  setting.get = [field, words](const Config& config) {
+    return words.at(size_t((config.*field).load()));
+  };
+  setting.set = [field, words](Config& config, const SettingValue& value) {
+    const auto* word = std::get_if<std::string>(&value);
+    const auto found = word ? std::ranges::find(words, *word) : words.end();
+    if (found == words.end()) return false;
+    config.*field = Value(found - words.begin());
+    return true;
+  };
+  return setting;
+}
+
+Setting text(const char* name, const char* usual, std::function<std::string(const Config&)> get,
+             std::function<bool(Config&, const std::string&)> set, const char* meaning) {
+  Setting setting = make(name, meaning);
+  setting.usual = usual;
+  setting.expected = "a string";
+  setting.get = std::move(get);
+  setting.set = [set = std::move(set)](Config& config, const SettingValue& value) {
+    const auto* word = std::get_if<std::string>(&value);
+    return word && set(config, *word);
+  };
+  return setting;
+}
+
+Setting read_only(Setting setting) {
+  setting.read_only = true;
+  return setting;
+}
+
+constinit std::atomic<std::vector<std::string> (*)()> backend_choices{nullptr};
+
+bool is_backend(const std::string& name) {
+  const auto choices = backend_choices.load();
+  if (!choices) return true;
+  const std::vector<std::string> names = choices();
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool select_backend(Config&, const std::string& name) {
+  if (!is_backend(name)) return false;
+  set_backend_name(name);
+  return true;
+}
+
+bool set_cache_directory(Config& config, const std::string& directory) {
+  std::error_code no_directory;
+  // Absolute now: the process may go to another directory.
+  config.cache_directory = std::filesystem::absolute(directory, no_directory).string();
+  return !no_directory;
+}
+
+std::vector<Setting> behaviour_settings() {
+  Setting defer = choice("defer", &Config::defer, {"hot", "never"},
+                         "`\"hot\"`: operations on known traces are deferred; `\"never\"`: every "
+                         "operation runs at the call, and is still taped");
+  defer.variable = "TORCH_LAZY";
+  defer.spellings = {{"0", "never"}, {"1", "hot"}};
+  Setting backend = text(
+      "backend", "`\"cpu\"`", [](const Config&) { return backend_name(); }, select_backend,
+      "who compiles windows: `\"cpu\"` makes kernels, `\"reference\"` runs graphs node by node "
+      "through ATen");
+  backend.old_words = {{"interpreter", "reference"}};
+  Setting rng = choice(
+      "rng", &Config::rng, {"philox", "eager"},
+      "where Bernoulli draws, and so dropout, come from. `\"philox\"`: kernels make them, keyed by "
+      "PyTorch's CPU generator: `torch.manual_seed` and restored states repeat them, but they are "
+      "not the numbers that eager on the CPU draws; `\"eager\"`: those numbers, drawn by ATen at "
+      "the "
+      "call");
+  return {std::move(defer), std::move(backend), std::move(rng)};
+}
+
+std::vector<Setting> checking_settings() {
+  return {
+      flag("verify", &Config::verify,
+           "run every deferred window also operation by operation, and compare"),
+      flag("check_effects", &Config::check_effects,
+           "compare storages before and after each operator with what the core believes it reads "
+           "and writes; for debugging, slow"),
+      flag("verify_passes", &Config::verify_passes,
+           "check graphs after every pass of a compile, and loops before they are printed"),
+      flag("warn_fallbacks", &Config::warn_fallbacks,
+           "warn once for each operator whose effects are not known, and of the first window that "
+           "is not compiled"),
+      flag("perf_map", &Config::perf_map,
+           "kernels compiled from now on are named in `/tmp/perf-<pid>.map`, where Linux' `perf` "
+           "looks for them"),
+      number("debug", &Config::debug, 0, 5,
+             "what is printed to stderr: see [docs/troubleshooting.md](docs/troubleshooting.md)"),
+  };
+}
+
+std::vector<Setting> size_settings() {
+  Setting rematerialize = number(
+      "rematerialize_bytes", &Config::rematerialize_bytes, 0, INT64_MAX,
+      "least bytes of a value that a kernel may make again instead of reading what another one "
+      "stored");
+  rematerialize.old_name = "recompute_bytes";
+  return {
+      number("window_operations", &Config::window_operations, 1, int64_t(1) << 31,
+             "most operations in a window"),
+      number("window_bytes", &Config::window_bytes, 1, INT64_MAX,
+             "most bytes of pending results and dead inputs that a deferring window holds"),
+      std::move(rematerialize),
+      read_only(choice("allocator", &Config::allocator, {"caching", "system"},
+                       "`\"caching\"`: freed memory is kept for the next allocation; `\"system\"`: "
+                       "PyTorch's own CPU allocator")),
+      read_only(text(
+          "cache_dir", "`$XDG_CACHE_HOME/torch_lazy`, else `~/.cache/torch_lazy`",
+          [](const Config& config) { return config.cache_directory; }, set_cache_directory,
+          "where compiled kernels are kept for the next process")),
+      read_only(number("cache_bytes", &Config::cache_bytes, 0, INT64_MAX,
+                       "most bytes of kernels there; 0: none are kept")),
+  };
+}
+
+// The word that is used now for an old one, with a warning.
+SettingValue renamed(const Setting& setting, const SettingValue& value) {
+  const auto* word = std::get_if<std::string>(&value);
+  for (const auto& [old_word, now] : setting.old_words) {
+    if (!word || *word != old_word) continue;
+    warn(fmt::format("torch_lazy: {} '{}' is called '{}' now", setting.name, old_word, now));
+    return now;
+  }
+  return value;
+}
+
+std::string quoted(const SettingValue& value) {
+  if (const auto* word = std::get_if<std::string>(&value)) return '\'' + *word + '\'';
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "True" : "False";
+  return std::to_string(std::get<int64_t>(value));
+}
+
+SettingValue parse(const Setting& setting, std::string text) {
+  for (const auto& [spelling, word] : setting.spellings)
+    if (text == spelling) return word;
+  if (!setting.numeric) return text;
+  int64_t value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return text;
+  return value;
+}
+
+void read_variable(const std::string& variable, const Setting& setting, Config& config) {
+  const char* const text = std::getenv(variable.c_str());
+  if (!text || !*text) return;
+  if (setting.set(config, parse(setting, text))) return;
+  std::string expected = setting.expected;
+  if (!setting.spellings.empty()) {
+    expected.clear();
+    for (const auto& [spelling, word] : setting.spellings)
+      expected += (expected.empty() ? "" : " or ") + spelling;
+  }
+  warn(fmt::format("{}={} is ignored: expected {}", variable, text, expected));
+}
+
+}  // namespace
+
+const std::vector<Setting>& settings() {
+  static const auto& table = *new std::vector<Setting>([] {
+    std::vector<Setting> all = behaviour_settings();
+    for (std::vector<Setting>& part : std::array{checking_settings(), size_settings()})
+      for (Setting& setting : part) all.push_back(std::move(setting));
+    return all;
+  }());
+  return table;
+}
+
+const Setting* find_setting(std::string_view name) {
+  for (const Setting& setting : settings()) {
+    if (setting.name == name) return &setting;
+    if (setting.old_name.empty() || setting.old_name != name) continue;
+    warn(fmt::format("torch_lazy.config.{} is called {} now", name, setting.name));
+    return &setting;
+  }
+  return nullptr;
+}
+
+void set_setting(const Setting& setting, const SettingValue& value) {
+  if (setting.set(config(), value) || setting.set(config(), renamed(setting, value))) return;
+  std::string expected = setting.expected;
+  if (const auto choices = backend_choices.load(); choices && setting.name == "backend")
+    expected = fmt::format("one of '{}'", fmt::join(choices(), "', '"));
+  throw std::invalid_argument(
+      fmt::format("{} must be {}, not {}", setting.name, expected, quoted(value)));
+}
+
+void read_environment(Config& config) {
+  config.cache_directory = default_cache_directory();
+  for (const Setting& setting : settings()) {
+    if (const std::string old = variable_of(setting.old_name);
+        !setting.old_name.empty() && std::getenv(old.c_str())) {
+      warn(fmt::format("{} is called {} now", old, setting.variable));
+      read_variable(old, setting, config);
+    }
+    read_variable(setting.variable, setting, config);
+  }
+}
+
+void set_backend_choices(std::vector<std::string> (*names)()) {
+  backend_choices = names;
+  if (is_backend(backend_name())) return;
+  const SettingValue now = renamed(*find_setting("backend"), backend_name());
+  if (const auto& name = std::get<std::string>(now); is_backend(name)) set_backend_name(name);
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,103 @@
+#include "runtime/executable_cache.h"
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "backend/registry.h"
+#include "base/config.h"
+#include "base/debug.h"
+#include "base/fork.h"
+#include "base/metrics.h"
+#include "base/warn.h"
+#include "ir/graph_hash.h"
+
+namespace torch_lazy {
+namespace {
+
+// Runs what the chosen backend does not support: node by node, through ATen.
+constexpr const char* kReferenceBackend = "reference";
+
+struct Compiled {
+  std::string backend;
+  CompileOptions options;
+  std::function<std::shared_ptr<torch::jit::Graph>()> graph;
+  Runnable runnable;
+};
+
+// Global: one cache for the traces of all threads.
+struct Cache {
+  ForkSafeMutex mutex{LockOrder::kExecutables};  // guards `by_hash`
+  std::unordered_map<uint64_t, std::vector<Compiled>> by_hash;
+};
+
+Cache& cache() {
+  static Cache* const instance = new Cache;
+  return *instance;
+}
+
+// Copies, so that graphs are made and compared without the lock. They are few: a 64-bit hash is
+// equal.
+std::vector<Compiled> compiled_with_hash(uint64_t hash) {
+  const std::lock_guard<std::mutex> lock(cache().mutex);
+  const auto found = cache().by_hash.find(hash);
+  return found == cache().by_hash.end() ? std::vector<Compiled>() : found->second;
+}
+
+std::vector<GraphInput> graph_inputs(const WindowGraph& graph) {
+  std::vector<GraphInput> inputs;
+  for (const InputMetadata& input : graph.inputs)
+    inputs.push_back({input.storage, input.storage_bytes, input.offset, input.cpu});
+  // Each with a storage of its own, by a number that no other input has.
+  for (size_t i = 0; i < graph.numbers.size(); ++i)
+    inputs.push_back({uint32_t(UINT32_MAX - i), int64_t(sizeof(double)), 0, true});
+  return inputs;
+}
+
+std::shared_ptr<Executable> compile_graph(const std::string& backend,
+                                          const std::shared_ptr<torch::jit::Graph>& graph,
+                                          const CompileOptions& options) {
+  try {
+    return backend_by_name(backend).compile(graph, options);
+  } catch (const std::exception& error) {
+    if (backend == kReferenceBackend) throw;
+    if (increment(metrics().fallbacks["window not compiled"]) == 1 && config().warn_fallbacks)
+      warn_in_background(
+          "backend '" + backend +
+          "' does not compile a window, which runs node by node instead: " + first_line(error));
+    else if (config().debug >= kDebugGraphs)
+      debug_print("not compiled: " + first_line(error));
+    return backend_by_name(kReferenceBackend).compile(graph, options);
+  }
+}
+
+}  // namespace
+
+Runnable executable_for(const WindowGraph& window, bool deterministic,
+                        std::function<std::shared_ptr<torch::jit::Graph>()> make_again) {
+  CompileOptions options;
+  options.inputs = graph_inputs(window);
+  options.deterministic = deterministic;
+  options.verify = config().verify;
+  const std::string backend = backend_name();
+  const uint64_t hash = hash_graph(*window.graph).low;
+  for (const Compiled& compiled : compiled_with_hash(hash))
+    if (compiled.backend == backend && compiled.options == options &&
+        same_graph(*compiled.graph(), *window.graph))
+      return compiled.runnable;
+  Runnable made{compile_graph(backend, window.graph, options), std::make_shared<ExecutionLock>()};
+  increment(metrics().compiles);
+  const std::lock_guard<std::mutex> lock(cache().mutex);
+  cache().by_hash[hash].push_back({backend, std::move(options), std::move(make_again), made});
+  return made;
+}
+
+void clear_executables() {
+  std::unordered_map<uint64_t, std::vector<Compiled>> dropped;  // destroyed without the lock
+  const std::lock_guard<std::mutex> lock(cache().mutex);
+  dropped.swap(cache().by_hash);
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,28 @@
+// Executables by the structure of their graphs: traces that differ in source lines only share one.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "backend/backend.h"
+#include "ir/graph_from_tape.h"
+#include "runtime/execution_lock.h"
+
+namespace torch_lazy {
+
+struct Runnable {
+  std::shared_ptr<Executable> executable;
+  std::shared_ptr<ExecutionLock> running;  // held while the executable runs
+};
+
+// The executable of the backend that is chosen now for the window's graph, compiled if there is
+// none yet. `make_again` makes that graph, for comparison with later ones, and owns what it needs.
+// A graph that the backend does not compile is run node by node, which is counted and warned about
+// once.
+Runnable executable_for(const WindowGraph& window, bool deterministic,
+                        std::function<std::shared_ptr<torch::jit::Graph>()> make_again);
+
+// Executables that no trace uses are gone then.
+void clear_executables();
+
+}  // namespace torch_lazy

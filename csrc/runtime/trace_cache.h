@@ -1,0 +1,30 @@
+// All traces that were seen at least twice, shared by the recorders of all threads.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "runtime/compiled_trace.h"
+
+namespace torch_lazy {
+
+// The compiled trace with these words, whatever the dynamic scalars, made if there is none yet; it
+// is queued for compiling once that pays. Of the global state a compile depends on `deterministic`
+// alone: the rest is in force when the executable runs. `spent`: how long its recording took.
+std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape,
+                                              const DynamicScalars& dynamic_scalars,
+                                              const std::vector<bool>& live, bool deterministic,
+                                              std::chrono::nanoseconds spent);
+
+// Queues the traces whose compiles are put off.
+void queue_all_compiles();
+
+// Changes when the cache was emptied because it had grown too large: whoever knows traces forgets
+// them.
+uint64_t trace_generation();
+
+// The graphs of all versions compiled so far, for printing.
+std::vector<std::shared_ptr<torch::jit::Graph>> compiled_graphs();
+
+}  // namespace torch_lazy
