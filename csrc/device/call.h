@@ -72,10 +72,8 @@ class Call {
     if (operation_) operation_->end();
   }
   void count_fill(const at::Tensor& made) const;
-  at::Tensor make_deferred(const OutputMetadata& output);
   void record_argument_output(size_t source);
   void record_output(OutputMetadata::Kind kind, size_t source, LazyTensorImpl& impl);
-  at::Tensor wrap_new(at::Tensor inner);
   at::Tensor tensor_argument(size_t index) const;
 
   const OperatorInfo& op_;
