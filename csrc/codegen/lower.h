@@ -31,7 +31,7 @@ struct LoweredKernel {
 };
 
 // A group that cannot be one kernel: `node` reads another member in a way that no loop order
-// serves.
+// serves, or is a reduction that another member reads at another point.
 struct LowerFailure {
   NodeId node;
 };

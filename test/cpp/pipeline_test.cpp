@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "backend/host_backend.h"
 #include "backend/reference/reference_backend.h"
@@ -102,7 +103,9 @@ TEST_F(Pipeline, AWindowThatAPassBreaksRunsNodeByNodeIsCountedAndNamed) {
   EXPECT_EQ(metrics().fallbacks.counts().at("window not compiled"), 1);
   EXPECT_NE(warning().find(kComplaint), std::string::npos) << warning();
   ASSERT_NE(trace->version(), nullptr);
-  const RunResult result = trace->version()->executable->run({.inputs = window.builder.inputs()});
+  const std::vector<at::Tensor> inputs = window.builder.inputs();
+  const RunResult result = trace->version()->executable->run(
+      {.inputs = inputs, .stream = backend_by_name("interpreter").current_stream(0)});
   EXPECT_TRUE(result.outputs.at(0).equal(window.y.tensor));
 }
 
