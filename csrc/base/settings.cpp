@@ -191,7 +191,7 @@ std::vector<Setting> checking_settings() {
 std::vector<Setting> size_settings() {
   Setting rematerialize = number(
       "rematerialize_bytes", &Config::rematerialize_bytes, 0, INT64_MAX,
-      "least bytes of a value that a kernel may make again instead of reading what another one "
+      "least bytes of a value that a kernel may rematerialize instead of reading what another one "
       "stored");
   rematerialize.old_name = "recompute_bytes";
   return {
@@ -242,7 +242,8 @@ SettingValue parse(const Setting& setting, std::string text) {
 void read_variable(const std::string& variable, const Setting& setting, Config& config) {
   const char* const text = std::getenv(variable.c_str());
   if (!text || !*text) return;
-  if (setting.set(config, parse(setting, text))) return;
+  const SettingValue value = parse(setting, text);
+  if (setting.set(config, value) || setting.set(config, renamed(setting, value))) return;
   std::string expected = setting.expected;
   if (!setting.spellings.empty()) {
     expected.clear();

@@ -249,6 +249,7 @@ class Planner {
       ready_[size_t(output)] = true;
     }
     if (options_.verify) step.expected = expected_values(*node(id).node, step.step);
+    for (ExpectedValue& value : step.expected) value.strides.clear();  // laid out again as needed
     add(std::move(step), node(id).origin);
     ++plan_.library_calls;
   }

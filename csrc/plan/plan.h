@@ -59,8 +59,8 @@ struct ExpectedValue {
   uint32_t slot;
   bool defined;
   c10::ScalarType dtype;
-  Extents sizes, strides;
-  std::string recorded;  // for the error: "%neg_0, which was Float(2, 3, ...) when ..."
+  Extents sizes, strides;  // any strides where there are none
+  std::string recorded;    // for the error: "%neg_0, which was Float(2, 3, ...) when ..."
 };
 
 struct LibraryStep {

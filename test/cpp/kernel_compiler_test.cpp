@@ -76,10 +76,10 @@ TEST(KernelCompiler, CompilesAKernelAndRunsIt) {
   EXPECT_EQ(run(*kernel, {2, 4, 6}), (std::vector<float>{4, 5, 6}));
 }
 
-TEST(KernelCompiler, CompilesAfterTheLibraryHasRested) {
+TEST(KernelCompiler, CompilesAfterTheLibraryWasTrimmed) {
   expect_next_compile_works();
 
-  rest_compiler_library();
+  trim_compiler_library();
 
   expect_next_compile_works();
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/host_backend.h"
+#include "backend/backend.h"
 #include "backend/reference/reference_backend.h"
 #include "backend/registry.h"
 #include "base/config.h"
@@ -67,11 +67,11 @@ TEST_F(Pipeline, VerifiesNothingWithoutTheSettingOrDebugOutput) {
   EXPECT_EQ(complaint_about_the_broken_pass(), "none");
 }
 
-class BackendWithABrokenPass final : public HostBackend {
+class BackendWithABrokenPass final : public Backend {
  public:
-  BackendWithABrokenPass() : HostBackend("broken", "has a pass that breaks graphs") {}
-  std::unique_ptr<CompileHandle> compile(std::shared_ptr<torch::jit::Graph> graph,
-                                         const CompileOptions& options) override {
+  std::string device_name() const override { return "none"; }
+  std::shared_ptr<Executable> compile(std::shared_ptr<torch::jit::Graph> graph,
+                                      const CompileOptions& options) override {
     core_graph_of(*graph, options.inputs, return_an_input);
     ADD_FAILURE() << "the broken pass was not found";
     return nullptr;
@@ -104,8 +104,7 @@ TEST_F(Pipeline, AWindowThatAPassBreaksRunsNodeByNodeIsCountedAndNamed) {
   EXPECT_NE(warning().find(kComplaint), std::string::npos) << warning();
   ASSERT_NE(trace->version(), nullptr);
   const std::vector<at::Tensor> inputs = window.builder.inputs();
-  const RunResult result = trace->version()->executable->run(
-      {.inputs = inputs, .stream = backend_by_name("interpreter").current_stream(0)});
+  const RunResult result = trace->version()->executable->run(inputs);
   EXPECT_TRUE(result.outputs.at(0).equal(window.y.tensor));
 }
 

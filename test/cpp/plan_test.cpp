@@ -221,9 +221,9 @@ TEST(LibraryPlan, CallsEveryOperatorAsRecordedAndReleasesWhatItReads) {
   %w : Float(3, 2, strides=[2, 1], device=cpu) = aten::mul_(%x, %x)
   %m : Float(3, 3, strides=[3, 1], device=cpu) = aten::mm(%x, %a)
   return (%m))"),
-            R"(%1 = call aten::transpose
+            R"(%1 = call aten::transpose.int
 %2 = call aten::exp  # frees %1
-%3 = call aten::mul_  # frees %3
+%3 = call aten::mul_.Tensor  # frees %3
 %4 = call aten::mm  # frees %2
 0 kernels, 4 library calls, 0 copies, arena of 0 bytes
 )");
@@ -238,7 +238,7 @@ TEST(LibraryPlan, ElementsOfAListAreSlotsOfTheirOwn) {
   %turned : Tensor[] = prim::ListConstruct(%y, %x)
   %c : Float(4, strides=[1], device=cpu) = aten::cat(%turned, %dim)
   return (%c))"),
-            R"(%1, %2 = call aten::split
+            R"(%1, %2 = call aten::split.Tensor
 %3 = call aten::cat  # frees %2, %1
 0 kernels, 2 library calls, 0 copies, arena of 0 bytes
 )");
