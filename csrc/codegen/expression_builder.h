@@ -12,7 +12,7 @@
 namespace torch_lazy::codegen {
 
 // Loops before their order is chosen. An axis has a concrete extent; accesses have concrete strides
-// by axis (Size constants), which loop_order.h turns into slots.
+// by axis (Size constants), which choose_loops.h turns into slots.
 struct Draft {
   std::vector<int64_t> extents;
   std::vector<bool> reduced;

@@ -2,8 +2,8 @@
 
 #include <unordered_set>
 
+#include "codegen/choose_loops.h"
 #include "codegen/expression_builder.h"
-#include "codegen/loop_order.h"
 #include "ir/print.h"
 
 namespace torch_lazy::codegen {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "codegen/loop_ir.h"
-#include "codegen/schedule.h"
+#include "codegen/sweeps.h"
 
 namespace torch_lazy::codegen {
 

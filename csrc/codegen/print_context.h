@@ -16,7 +16,7 @@
 
 #include "codegen/loop_ir.h"
 #include "codegen/printer.h"
-#include "codegen/schedule.h"
+#include "codegen/sweeps.h"
 
 namespace torch_lazy::codegen {
 

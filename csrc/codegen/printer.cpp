@@ -3,8 +3,8 @@
 #include "base/debug.h"
 #include "codegen/print_context.h"
 #include "codegen/print_nest.h"
-#include "codegen/schedule.h"
 #include "codegen/source_writer.h"
+#include "codegen/sweeps.h"
 
 namespace torch_lazy::codegen {
 namespace {

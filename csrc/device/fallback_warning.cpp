@@ -5,7 +5,7 @@
 #include "base/config.h"
 #include "base/metrics.h"
 #include "base/warn.h"
-#include "tape/current_location.h"
+#include "tape/python_frames.h"
 
 namespace torch_lazy {
 

@@ -22,7 +22,7 @@
 #include "python/memory_bindings.h"
 #include "runtime/compile_queue.h"
 #include "runtime/trace_cache.h"
-#include "tape/current_location.h"
+#include "tape/python_frames.h"
 #include "trace/recorder.h"
 
 namespace py = pybind11;

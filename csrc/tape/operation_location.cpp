@@ -12,7 +12,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "tape/current_location.h"
+#include "tape/python_frames.h"
 
 namespace torch_lazy {
 namespace {

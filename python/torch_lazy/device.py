@@ -39,7 +39,7 @@ def get_device_name(device: torch.device | int | str | None = None) -> str:
     set_device(device if device is not None else 0)
     from torch_lazy import _C
 
-    return f"{_C.get_setting("backend")} ({_C.device_name()})"
+    return f"{_C.get_setting('backend')} ({_C.device_name()})"
 
 
 def _is_in_bad_fork() -> bool:

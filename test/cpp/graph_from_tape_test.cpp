@@ -12,7 +12,7 @@
 #include "ir/print.h"
 #include "ir/verify_graph.h"
 #include "run_with_torchscript.h"
-#include "tape/current_location.h"
+#include "tape/python_frames.h"
 #include "tape_builder.h"
 
 namespace torch_lazy {

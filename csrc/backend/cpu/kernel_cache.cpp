@@ -6,6 +6,10 @@
 
 namespace torch_lazy {
 
+std::string disk_key(const KernelKey& key, const std::string& machine) {
+  return machine + '\n' + key.name + '\n' + key.source;
+}
+
 size_t KernelCache::KeyHash::operator()(const Key& key) const {
   const uint64_t seed =
       XXH3_64bits_withSeed(key.name.data(), key.name.size(), static_cast<uint64_t>(key.target));

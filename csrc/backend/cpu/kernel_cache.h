@@ -1,4 +1,4 @@
-// The kernels used last, by source.
+// The keys of kernels, in memory and on disk; the kernels used last.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,25 @@
 
 namespace torch_lazy {
 
+// By what a kernel is found in a process. Comments are left out of sources before they come here.
+struct KernelKey {
+  KernelTarget target;
+  std::string name;
+  std::string source;
+  bool operator==(const KernelKey&) const = default;
+};
+
+// By what its object is found on disk: `machine` describes the compiler and what it compiles for,
+// see kernel_target_description().
+std::string disk_key(const KernelKey& key, const std::string& machine);
+
 // Thread-safe. Holds the most recently used kernels up to a number of bytes of source and object;
 // a kernel that was dropped lives on with its users.
 class KernelCache {
  public:
   using Kernel = std::shared_ptr<const CompiledKernel>;
 
-  struct Key {
-    KernelTarget target;
-    std::string name;
-    std::string source;
-    bool operator==(const Key&) const = default;
-  };
+  using Key = KernelKey;
 
   explicit KernelCache(size_t byte_limit) : byte_limit_(byte_limit) {}
 

@@ -144,7 +144,7 @@ std::shared_ptr<const CompiledKernel> compile(const std::string& source, const s
                                               KernelTarget target, DiskCache* disk) {
   std::string key;
   if (disk) {
-    key = fmt::format("{}\n{}\n{}", kernel_target_description(target), name, source);
+    key = disk_key({target, name, source}, kernel_target_description(target));
     if (auto kernel = load_from_disk(*disk, key, name)) return kernel;
   }
   const auto start = std::chrono::steady_clock::now();

@@ -27,7 +27,7 @@
 #include <utility>
 
 #include "base/fork.h"
-#include "tape/current_location.h"
+#include "tape/python_frames.h"
 
 namespace torch_lazy {
 namespace {

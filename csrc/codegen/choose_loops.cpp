@@ -1,4 +1,4 @@
-#include "codegen/loop_order.h"
+#include "codegen/choose_loops.h"
 
 #include <c10/util/accumulate.h>
 

@@ -1,6 +1,6 @@
 // Which of a thread's Python frames an operation is said to come from.
 
-#include "tape/current_location.h"
+#include "tape/python_frames.h"
 
 #include <gtest/gtest.h>
 #include <torch/csrc/python_headers.h>

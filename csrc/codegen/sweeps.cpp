@@ -1,4 +1,4 @@
-#include "codegen/schedule.h"
+#include "codegen/sweeps.h"
 
 #include <algorithm>
 
