@@ -11,7 +11,7 @@ enum DebugLevel { kDebugWindows = 1, kDebugGraphs, kDebugPasses, kDebugKernels, 
 // `verify_passes` is on, and wherever passes are shown.
 bool verifies_passes();
 
-// One message, with a newline added. Never raises: nobody may be reading.
+// One message, with a newline added. Never raises: the stream may have no reader.
 void debug_print(const std::string& message);
 
 }  // namespace torch_lazy

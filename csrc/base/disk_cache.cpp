@@ -36,7 +36,8 @@ constexpr std::array<char, 8> kMagic = {'T', 'L', 'A', 'Z', 'Y', 'D', 'C', '1'};
 constexpr size_t kNameLength = 32;
 constexpr std::string_view kUnfinished = ".unfinished.";
 
-// A process that died while it wrote leaves its file; after this time nobody is writing it.
+// A process that died while it wrote leaves its file; after this time it is not being written any
+// more.
 constexpr time_t kSecondsToWrite = 3600;
 
 Header header_of(std::string_view value) {
@@ -179,7 +180,7 @@ std::optional<std::string> DiskCache::get(std::string_view key) {
       file.read(value.data(), value.size()) != value.size() || header != header_of(value)) {
     ::unlinkat(directory_fd_, name.c_str(), 0);
     increment(counters_.broken);
-    say_once(said_broken_, "a file was broken and is made anew", name);
+    say_once(said_broken_, "a file was broken and is replaced", name);
     return std::nullopt;
   }
   // The time of its last use, which reading alone does not tell on most systems.

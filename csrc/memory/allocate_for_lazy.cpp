@@ -22,7 +22,7 @@ class ChoosingAllocator final : public c10::Allocator {
 
   c10::DataPtr allocate(size_t bytes) override {
     if (AllocateForLazy::active()) return caching_.allocate(bytes);
-    // A program that has turned away from the device does not hold its memory for ever.
+    // A program that has turned away from the device gives its memory back.
     if (bytes >= kLarge) MemoryPool::instance().age();
     return caching_.system().allocate(bytes);
   }

@@ -6,7 +6,7 @@
 
 namespace torch_lazy {
 
-// Nodes of the trees are moved, not made anew, where a range only changes.
+// Nodes of the trees are moved, not allocated again, where a range only changes.
 void FreeRanges::resize(ByAddress::iterator range, size_t bytes) {
   auto node = by_size_.extract({range->second, range->first});
   node.value().first = bytes;

@@ -221,7 +221,7 @@ constexpr Note kRandom[] = {
     {"quantized_gru", "may drop out between layers, without the tag"},
 };
 
-constexpr std::string_view kFill = "draws every element anew";
+constexpr std::string_view kFill = "overwrites every element with a draw";
 
 constexpr Note kOverwrites[] = {
     {"normal_", kFill},

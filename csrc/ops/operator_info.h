@@ -12,7 +12,7 @@
 namespace torch_lazy {
 
 // What every recorded call reads comes first and fits a cache line: in a script that does not
-// repeat, each operator is fetched from memory anew.
+// repeat, each operator is fetched from memory again.
 struct alignas(64) OperatorInfo {
   uint64_t id;             // XXH3 of `name`: stable across processes, stands on the tape
   const Effects* effects;  // never null; lives as long as the process
@@ -22,7 +22,7 @@ struct alignas(64) OperatorInfo {
   bool deferrable;
   // As deferrable, but only when no argument is a mask: with one the output's size depends on data.
   bool dynamic_with_mask;
-  // Makes memory whose contents nobody may rely on (empty, empty_strided): runs at the call.
+  // Makes memory whose contents are undefined (empty, empty_strided): runs at the call.
   bool uninitialized;
   // Draws random numbers: runs at the call, so that generators advance in eager's order.
   bool random;

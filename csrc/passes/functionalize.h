@@ -19,7 +19,7 @@ namespace torch_lazy {
 // the mutation that is the last that wrote.
 //
 // Outputs are the contents of their storages at the end, each a value of its own. Nodes whose
-// results nobody reads are left out, unless they can fail because of data.
+// results without a reader are left out, unless they can fail because of data.
 //
 // Raises c10::Error, naming the operator and the line that recorded it, where there is no such
 // form. Nearly linear in nodes.

@@ -30,7 +30,7 @@ struct OpenGroup {
   std::vector<bool> reduced;
   bool reduces = false;
   size_t reductions = 0;
-  bool closed = false;      // read by somebody outside
+  bool closed = false;      // read by a node outside
   NodeId position = kNoId;  // where it runs: its last member that joined before it was closed
   std::unordered_set<ValueId> inputs;
   std::unordered_set<NodeId> after;  // members that are, or follow from, a reduction

@@ -9,9 +9,9 @@ namespace torch_lazy {
 
 // Items in the order they run, which respects every dependency.
 //
-// One pass over the nodes. A node joins the groups that make its inputs as long as nobody else has
-// read them: a group runs where its last member stood, so a group that has been read is closed. It
-// then becomes part of a closed group that it reads if all else that it reads is there by then.
+// One pass over the nodes. A node joins the groups that make its inputs as long as no other node
+// has read them: a group runs where its last member stood, so a group that has been read is closed.
+// It then becomes part of a closed group that it reads if all else that it reads is there by then.
 // Nodes that read the same large input join as siblings. The judges are:
 //  - space: the node's sizes are the group's domain or its parallel part (fusion_group.h), and
 //    reductions of a group reduce the same dimensions;

@@ -41,7 +41,7 @@ Space space_of(const CoreGraph& graph, const CoreNode& node);
 // Sets `stored` to all that anybody but the group's nodes reads.
 void choose_stored(const CoreGraph& graph, FusionGroup& group);
 
-// Has indices, which are checked even where nobody wants what is gathered.
+// Has indices, which are checked even where what is gathered has no reader.
 bool can_fail(const CoreGraph& graph, const FusionGroup& group);
 
 // Cuts a group that cannot be one kernel in two, before `node`. What the group did

@@ -137,7 +137,7 @@ void GraphBuilder::append_for(Node* node) {
   make_for(node, graph_.return_node());
 }
 
-// Each goes in front of all nodes, where TorchScript need not number others anew, as it often must
+// Each goes in front of all nodes, where TorchScript need not renumber others, as it often must
 // between two nodes.
 void GraphBuilder::order_constants() {
   for (size_t i = made_constants_.size(); i-- > 0;) {

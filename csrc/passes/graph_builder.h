@@ -65,7 +65,7 @@ class GraphBuilder {
   torch::jit::Graph& graph() { return graph_; }
 
   // New nodes go before `node` and carry its source line and origin. For few at each place: after
-  // about twenty TorchScript numbers all nodes anew.
+  // about twenty TorchScript renumbers all nodes.
   void insert_before(Node* node);
   // New nodes go to the graph's end and carry the source line and origin of `node`.
   void append_for(Node* node);

@@ -27,7 +27,7 @@ struct OperatorForm {
   // Of a mutation: for each argument of `functional` the argument of `handle`.
   std::vector<size_t> arguments;
   // Arguments of `handle` that are written. The contents of the i-th are what `functional` returns
-  // after what `handle` returns anew.
+  // after what `handle` returns as new tensors.
   std::vector<size_t> written;
 };
 

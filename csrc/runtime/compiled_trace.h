@@ -51,7 +51,7 @@ class CompiledTrace : public std::enable_shared_from_this<CompiledTrace> {
   // garbage collection makes no endless versions. Returns a version that serves it, or null.
   std::shared_ptr<const Version> version_for(const std::vector<bool>& live);
 
-  // The graph that was compiled for these outputs, made again.
+  // The graph that was compiled for these outputs, made from the tape.
   std::shared_ptr<torch::jit::Graph> graph_of(const std::vector<bool>& live) const {
     return graph_from_tape(tape_, live, dynamic_scalars_).graph;
   }

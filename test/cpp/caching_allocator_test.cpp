@@ -271,7 +271,7 @@ TEST_F(CachingAllocatorTest, AForkedChildMayAllocateWhileThreadsWereAllocating) 
   for (int i = 0; i < 50; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(20);  // a child that waits for a lock for ever ends
+      alarm(20);  // a child that never gets a lock is ended
       for (int j = 0; j < 100; ++j) {
         allocator.allocate(200);
         allocator.allocate(200'000);

@@ -101,7 +101,7 @@ TEST_F(DiskCacheTest, ABrokenFileIsNotThereAndIsRemoved) {
   });
   EXPECT_EQ(counted("broken"), 5);
   ASSERT_EQ(warnings().size(), 1U) << "warned once";
-  EXPECT_NE(warnings()[0].find("a file was broken and is made anew"), std::string::npos);
+  EXPECT_NE(warnings()[0].find("a file was broken and is replaced"), std::string::npos);
 }
 
 TEST_F(DiskCacheTest, ADirectoryThatOthersMayWriteToIsRefused) {

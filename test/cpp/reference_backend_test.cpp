@@ -236,7 +236,7 @@ TEST(ReferenceBackend, FreesValuesAfterTheirLastUse) {
 
   EXPECT_EQ(steps[0].released, std::vector<uint32_t>{window.value(x)});
   EXPECT_EQ(steps[1].released, std::vector<uint32_t>{window.value(a)});
-  EXPECT_EQ(steps[2].released.size(), 1u);  // the sum, which nobody reads
+  EXPECT_EQ(steps[2].released.size(), 1u);  // the sum, which has no reader
 }
 
 TEST(ReferenceBackend, RunsBelowAutograd) {

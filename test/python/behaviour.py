@@ -130,3 +130,14 @@ def run_script(
         env={**os.environ, **environment},
         check=False,
     )
+
+
+def deferred(fn, *args) -> int:
+    """Operations that `fn` left pending, not run at the call."""
+    synchronize()
+    before = torch_lazy.metrics()["deferred"]
+    result = fn(*args)
+    count = torch_lazy.metrics()["deferred"] - before
+    del result
+    synchronize()
+    return count

@@ -23,7 +23,7 @@ def test_gradients_of_a_small_network(device):
 
 
 def test_a_stolen_gradient_is_the_tensor_that_backward_made(device):
-    """A gradient that nobody else holds becomes .grad itself; a held one is copied."""
+    """A gradient without another holder becomes .grad itself; a held one is copied."""
 
     def program(where):
         x = torch.ones(3, device=where, requires_grad=True)

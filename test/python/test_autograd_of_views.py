@@ -29,7 +29,7 @@ def test_every_differentiable_view_has_the_devices_autograd_kernel():
     geometry; the one cannot follow the other (torch::autograd::ViewInfo::chain)."""
     not_differentiable = {"aten::detach", "aten::view.dtype"}
     of_dual_tensors = {"aten::_fw_primal", "aten::_make_dual"}  # views to backward, not to forward
-    of_reverse_views = {"aten::slice_inverse"}  # takes a second gradient; nobody writes to it
+    of_reverse_views = {"aten::slice_inverse"}  # takes a second gradient; it is never written
     not_strided = {
         *("aten::_indices", "aten::_values", "aten::indices", "aten::values"),
         *("aten::ccol_indices", "aten::col_indices", "aten::crow_indices", "aten::row_indices"),

@@ -58,7 +58,7 @@ def test_a_broken_file_is_compiled_again_and_said_once(tmp_path):
     after, nothing_said = run(tmp_path)
 
     assert broken["disk"]["broken"] == broken["disk"]["stored"] == len(kept(tmp_path))
-    assert said.count("a file was broken and is made anew") == 1
+    assert said.count("a file was broken and is replaced") == 1
     assert list(after["disk"]) == ["hit"]
     assert nothing_said == ""
 

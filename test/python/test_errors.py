@@ -157,7 +157,7 @@ def test_synchronize_raises_a_deferred_failure(device):
     with pytest.raises((IndexError, RuntimeError), match="index out of range in self"):
         torch_lazy.synchronize()
     del result
-    torch_lazy.synchronize()  # raised once, not for ever
+    torch_lazy.synchronize()  # raised once
 
 
 @pytest.mark.recording

@@ -199,7 +199,7 @@ print("parent", torch_lazy.compile_count(), deferred() > 0)
 
 @pytest.mark.recording
 def test_a_compile_that_is_put_off_is_made_in_parent_and_child(device):
-    """On one core a window that took little time yet is not compiled until somebody asks for it."""
+    """On one core a window that took little time yet is not compiled until it is asked for."""
     done = run_script(PUT_OFF.format(device=device))
 
     assert done.returncode == 0, done.stderr

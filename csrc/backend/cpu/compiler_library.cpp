@@ -30,7 +30,7 @@ std::string library_path() {
 // Global: where the library's segments begin; there is one library.
 std::atomic<const link_map*> loaded{nullptr};
 
-// Of a segment that nobody can write, so that no page of it is the process's own.
+// Of a segment that cannot be written, so that no page of it is the process's own.
 void drop_pages(const dl_phdr_info& library, const ElfW(Phdr) & segment) {
   static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const uintptr_t start = (library.dlpi_addr + segment.p_vaddr) / page * page;

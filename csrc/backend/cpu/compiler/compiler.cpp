@@ -62,7 +62,7 @@ CompileOutcome Compiler::compile(const TorchLazyCompileRequest& request) {
                     " bytes, and the limit is " + std::to_string(request.source_size_limit);
     return outcome;
   }
-  // After a crash this one is not destroyed, since nobody knows its state.
+  // After a crash this one is not destroyed, since its state is unknown.
   auto unguarded = std::make_unique<CompileOutcome>();
   std::string failure;
   if (run_guarded([&] { compile_unguarded(request, *unguarded); }, request.time_limit_ns,
