@@ -46,6 +46,21 @@ class Kernel:
 # --- The programs ----------------------------------------------------------------------------
 
 
+def adam(foreach: bool) -> Callable[[str], Program]:
+    """A step over ten parameters of equal size."""
+    import torch
+
+    def make(device: str) -> Program:
+        sizes = [ADAM_PARAMETERS // 10] * 10
+        parameters = [torch.nn.Parameter(torch.randn(size).to(device)) for size in sizes]
+        for parameter in parameters:
+            parameter.grad = torch.randn(parameter.numel()).to(device)
+        optimizer = torch.optim.Adam(parameters, lr=1e-3, foreach=foreach)
+        return optimizer.step
+
+    return make
+
+
 def kernels(array_bytes: int) -> list[Kernel]:
     """Each on arrays of about `array_bytes`."""
     import torch
@@ -87,17 +102,6 @@ def kernels(array_bytes: int) -> list[Kernel]:
             F.cross_entropy(logits, targets).backward()
 
         return run
-
-    def adam(foreach: bool) -> Callable[[str], Program]:
-        def make(device: str) -> Program:
-            sizes = [ADAM_PARAMETERS // 10] * 10
-            parameters = [torch.nn.Parameter(tensor(device, size)) for size in sizes]
-            for parameter in parameters:
-                parameter.grad = tensor(device, parameter.numel())
-            optimizer = torch.optim.Adam(parameters, lr=1e-3, foreach=foreach)
-            return optimizer.step
-
-        return make
 
     def column_sum(device: str) -> Program:
         x = tensor(device)
