@@ -51,8 +51,8 @@ Setting flag(const char* name, std::atomic<bool> Config::*field, const char* mea
   setting.get = [field](const Config& config) { return (config.*field).load(); };
   setting.set = [field](Config& config, const SettingValue& value) {
     const std::optional<int64_t> number = integer(value);
-    if (number != 0 && number != 1) return false;
-    config.*field = number == 1;
+    if (!number || *number < 0 || *number > 1) return false;
+    config.*field = *number == 1;
     return true;
   };
   return setting;

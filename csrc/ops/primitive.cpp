@@ -194,8 +194,7 @@ int cost_of(Op op) {
       return 10;
     case Op::kRemainder:
     case Op::kFmod:
-      return 14;
-    // Polynomials of 5 to 10 terms with a reduction of the argument.
+    // Polynomials of 5 to 10 terms with a reduction of the argument, from here on.
     case Op::kExp:
     case Op::kExp2:
       return 14;

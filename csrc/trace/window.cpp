@@ -237,7 +237,7 @@ std::exception_ptr Window::finish_run(const RunResult& result,
 // The failing operation and those after it did not happen: what they would have written must not be
 // read. Reading it raises the original error.
 std::exception_ptr Window::poison(const RunFailure& failure, size_t operations) {
-  const std::exception_ptr error = with_location(failure.error, tape_.entry(failure.operation));
+  std::exception_ptr error = with_location(failure.error, tape_.entry(failure.operation));
   const auto shared = std::make_shared<const std::exception_ptr>(error);
   std::vector<uint32_t> storage_of(tape_.values);
   std::vector<InputMetadata> inputs;

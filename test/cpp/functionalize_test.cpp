@@ -11,7 +11,6 @@ using testing::functional;
 using testing::FunctionalWindow;
 using testing::Handle;
 using testing::number;
-using testing::refusal;
 using testing::TapeBuilder;
 using Handles = TapeBuilder::Handles;
 
