@@ -29,6 +29,9 @@ Registry& registry() {
   return *instance;
 }
 
+// Made when the library is loaded: what is made during a fork is not covered by it.
+[[maybe_unused]] Registry& made_at_load = registry();
+
 }  // namespace
 
 void register_backend(const std::string& name, BackendFactory factory, int interface_version) {

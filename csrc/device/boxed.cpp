@@ -79,6 +79,9 @@ void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
   const size_t base = stack->size() - count;
   const c10::ArrayRef<c10::IValue> arguments(stack->data() + base, count);
 
+  // Of an eager operation: the arguments outlive the call, which refers to them where the operator
+  // raises, and whose outputs may be views of them.
+  c10::SmallVector<c10::IValue, 12> kept;
   Call call(operator_info(op));
   for (const c10::IValue& argument : arguments) call.inspect(argument);
   const DispatchMode mode = call.dispatch_mode();
@@ -97,8 +100,7 @@ void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
       return push_deferred(schema, outputs, stack);
     }
   }
-  // The arguments are kept until the outputs are wrapped: outputs may be views of them.
-  c10::SmallVector<c10::IValue, 12> kept(count);
+  kept.resize(count);
   for (size_t i = 0; i < count; ++i) {
     c10::IValue& argument = (*stack)[base + i];
     kept[i] = std::move(argument);

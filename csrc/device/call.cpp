@@ -124,8 +124,9 @@ at::Tensor Call::wrap(at::Tensor inner) {
   }
   // A tensor of zeros without memory; here it gets some.
   if (inner._is_zerotensor()) inner = at::zeros(inner.sizes(), inner.options());
-  TORCH_CHECK_NOT_IMPLEMENTED(inner.has_storage() && inner.layout() == c10::kStrided, op_.name,
-                              " returned a ", inner.layout(),
+  const bool strided = inner.has_storage() && inner.layout() == c10::kStrided;
+  if (!strided && operation_) operation_->give_up_outputs();
+  TORCH_CHECK_NOT_IMPLEMENTED(strided, op_.name, " returned a ", inner.layout(),
                               " tensor; device lazy has strided tensors only: call it on the cpu");
   const auto& arguments = arguments_.tensors();
   for (size_t i = 0; i < arguments.size(); ++i) {

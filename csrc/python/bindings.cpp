@@ -113,7 +113,8 @@ void bind_config(py::module_& module) {
   module.def("settings", &describe_settings);
   module.def("get_setting",
              [](const std::string& name) { return setting_named(name).get(config()); });
-  module.def("set_setting", &set_setting_named);
+  // No conversion: a float would pass for a bool.
+  module.def("set_setting", &set_setting_named, py::arg("name"), py::arg("value").noconvert());
   module.def("device_name", [] { return backend_by_name(backend_name()).device_name(); });
 }
 
@@ -122,10 +123,11 @@ void bind_config(py::module_& module) {
 PYBIND11_MODULE(_C, module) {
   module.attr("torch_version") = TORCH_LAZY_TORCH_VERSION;
   module.def("register_device", [] {
-    set_warning_sink(&warn_in_python);
+    config();  // reads the environment while a warning cannot raise
     register_reference_backend();
     register_cpu_backend();
     set_backend_choices(&registered_backends);
+    set_warning_sink(&warn_in_python);
     register_device();
   });
   module.def("clear_autocast_cache", &clear_autocast_cache);

@@ -41,21 +41,24 @@ Queue& queue() {
   return *instance;
 }
 
+// Made when the library is loaded: what is made during a fork is not covered by it.
+[[maybe_unused]] Queue& made_at_load = queue();
+
 // A child has no compile thread yet. What was being compiled is begun again.
-void after_fork(bool in_child) {
-  Queue& jobs = queue();
+void after_fork(Queue& jobs, bool in_child) {
   if (in_child) {
     if (jobs.compiling) jobs.jobs.push_front(std::move(jobs.compiling));
     jobs.started = false;
     std::construct_at(&jobs.changed);  // who waited is not in this process
-    if (!forked_at_safe_point()) jobs.stop();
+    if (jobs.stopped || !forked_at_safe_point()) jobs.stop();
   }
   jobs.mutex.unlock();
 }
 
 Queue::Queue() {
   register_at_fork(
-      LockOrder::kCompileQueue, [this] { mutex.lock(); }, after_fork);
+      LockOrder::kCompileQueue, [this] { mutex.lock(); },
+      [this](bool in_child) { after_fork(*this, in_child); });
 }
 
 // What a compile costs is paid by the script where they share a core, sooner or later; how soon is

@@ -38,6 +38,9 @@ Cache& cache() {
   return *instance;
 }
 
+// Made when the library is loaded: what is made during a fork is not covered by it.
+[[maybe_unused]] Cache& made_at_load = cache();
+
 // Copies, so that graphs are made and compared without the lock. They are few: a 64-bit hash is
 // equal.
 std::vector<Compiled> compiled_with_hash(uint64_t hash) {

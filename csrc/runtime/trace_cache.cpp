@@ -36,6 +36,9 @@ Cache& cache() {
   return *instance;
 }
 
+// Made when the library is loaded: what is made during a fork is not covered by it.
+[[maybe_unused]] Cache& made_at_load = cache();
+
 // The cache's lock is held.
 CachedTrace* find(const Tape& tape, const DynamicScalars& dynamic_scalars, bool deterministic) {
   for (CachedTrace& cached : cache().traces[tape.hash()])

@@ -59,6 +59,10 @@ class OpenOperation {
 
   // --- Outputs of one that ran
   void begin_outputs() { lock_ = RecordingGuard(recording_lock()); }
+  // An output cannot be made: those before it are dropped, which takes the lock.
+  void give_up_outputs() {
+    if (lock_) lock_.unlock();
+  }
   void undefined_output() { window().tape().output({}); }
   void argument_output(uint32_t source);
   void output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorImpl& impl,

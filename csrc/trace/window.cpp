@@ -144,7 +144,8 @@ std::exception_ptr Window::lose_run() {
       std::runtime_error("the process was forked while another thread computed this tensor: "
                          "compute it in the child, or call torch.lazy.synchronize() before the "
                          "fork"));
-  return poison({0, error}, tape_.size());
+  // An operation that is open on the tape has no words yet.
+  return poison({0, error}, tape_.size() - size_t(tape_.is_open()));
 }
 
 void Window::wait_until_idle(RecordingGuard& lock) {

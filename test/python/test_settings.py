@@ -72,3 +72,13 @@ def test_an_old_variable_works_with_a_warning():
 
     assert done.stdout.strip() == "4096", done.stderr
     assert "TORCH_LAZY_RECOMPUTE_BYTES is called TORCH_LAZY_REMATERIALIZE_BYTES now" in done.stderr
+
+
+@pytest.mark.parametrize("value", [1e9, 2**70, None])
+def test_a_value_of_another_type_is_refused(value):
+    before = torch_lazy.config.window_bytes
+
+    with pytest.raises((TypeError, ValueError, OverflowError)):
+        torch_lazy.config.window_bytes = value
+
+    assert torch_lazy.config.window_bytes == before
