@@ -5,7 +5,7 @@
 
 prints how many agree with the CPU in everything observable, and every failing seed as a short
 script. `programs` are about views, writes through aliases, autograd, syncs and errors, `fusion`
-about generated kernels (program_generator.py says more). With TORCH_LAZY_BACKEND=interpreter values
+about generated kernels (program_generator.py says more). With TORCH_LAZY_BACKEND=reference values
 have to be equal to the bit; otherwise a value that is off by more than its tolerance passes if it
 is at most twice as far from the result in double as the CPU's. A process that dies takes one
 program with it: the programs run in a child that the command starts again.
