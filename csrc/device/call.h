@@ -2,9 +2,8 @@
 // both go through it:
 //
 //   inspect() every argument, then dispatch_mode()
-//     kTraced:   begin() gives the open operation, which takes the words of every argument; where
-//     it
-//                matches, deferred_outputs() are the results, else as untraced
+//     kTraced:   begin() gives the open operation, which takes the words of every argument;
+//                where it matches, deferred_outputs() are the results, else as untraced
 //     kUntraced: run on the inner tensors, then complete() with what makes results of theirs
 //     kMeta:     the Meta kernel answers
 //

@@ -34,8 +34,4 @@ std::shared_ptr<Graph> decompose(std::shared_ptr<Graph> graph, c10::IntArrayRef 
   return graph;
 }
 
-bool has_decomposition(const std::string& operator_name) {
-  return find_rule(operator_name) != nullptr;
-}
-
 }  // namespace torch_lazy

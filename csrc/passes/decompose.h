@@ -21,7 +21,4 @@ namespace torch_lazy {
 std::shared_ptr<torch::jit::Graph> decompose(std::shared_ptr<torch::jit::Graph> graph,
                                              c10::IntArrayRef input_offsets = {});
 
-// Whether there is a rule for the operator, named as "aten::add.Tensor".
-bool has_decomposition(const std::string& operator_name);
-
 }  // namespace torch_lazy

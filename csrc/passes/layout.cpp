@@ -124,18 +124,6 @@ bool is_dense(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
   return true;
 }
 
-Layout contiguous_layout(c10::IntArrayRef sizes) {
-  Layout layout;
-  layout.sizes.assign(sizes.begin(), sizes.end());
-  layout.strides.resize(sizes.size());
-  int64_t stride = 1;
-  for (size_t i = sizes.size(); i-- > 0;) {
-    layout.strides[i] = stride;
-    stride *= std::max<int64_t>(sizes[i], 1);
-  }
-  return layout;
-}
-
 Layout dense_layout(const Layout& like) {
   Layout layout;
   layout.sizes = like.sizes;

@@ -25,7 +25,6 @@ struct LayoutHash {
 // A permuted contiguous tensor: every element from the first to the last has exactly one index.
 bool is_dense(c10::IntArrayRef sizes, c10::IntArrayRef strides);
 
-Layout contiguous_layout(c10::IntArrayRef sizes);
 // A dense layout of the same sizes whose dimensions follow in the same order, from 0.
 Layout dense_layout(const Layout& like);
 

@@ -1,6 +1,5 @@
 #include "python/memory_bindings.h"
 
-#include "base/config.h"
 #include "memory/caching_allocator.h"
 
 namespace py = pybind11;
@@ -27,8 +26,6 @@ void bind_memory(py::module_& module) {
   module.def("memory_stats", &statistics_dict);
   module.def("reset_peak_memory", &reset_peak_memory);
   module.def("empty_cache", &empty_cache, py::call_guard<py::gil_scoped_release>());
-  module.def("get_allocator",
-             [] { return config().allocator == AllocatorKind::kCaching ? "caching" : "system"; });
 }
 
 }  // namespace torch_lazy

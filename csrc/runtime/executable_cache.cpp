@@ -79,7 +79,7 @@ std::shared_ptr<Executable> compile_graph(const std::string& backend,
 }  // namespace
 
 Runnable executable_for(const WindowGraph& window, bool deterministic,
-                        std::function<std::shared_ptr<torch::jit::Graph>()> make_again) {
+                        std::function<std::shared_ptr<torch::jit::Graph>()> make_graph) {
   CompileOptions options;
   options.inputs = graph_inputs(window);
   options.deterministic = deterministic;
@@ -93,7 +93,7 @@ Runnable executable_for(const WindowGraph& window, bool deterministic,
   Runnable made{compile_graph(backend, window.graph, options), std::make_shared<ExecutionLock>()};
   increment(metrics().compiles);
   const std::lock_guard<std::mutex> lock(cache().mutex);
-  cache().by_hash[hash].push_back({backend, std::move(options), std::move(make_again), made});
+  cache().by_hash[hash].push_back({backend, std::move(options), std::move(make_graph), made});
   return made;
 }
 

@@ -16,11 +16,11 @@ struct Runnable {
 };
 
 // The executable of the backend that is chosen now for the window's graph, compiled if there is
-// none yet. `make_again` makes that graph, for comparison with later ones, and owns what it needs.
+// none yet. `make_graph` makes that graph, for comparison with later ones, and owns what it needs.
 // A graph that the backend does not compile is run node by node, which is counted and warned about
 // once.
 Runnable executable_for(const WindowGraph& window, bool deterministic,
-                        std::function<std::shared_ptr<torch::jit::Graph>()> make_again);
+                        std::function<std::shared_ptr<torch::jit::Graph>()> make_graph);
 
 // Executables that no trace uses are gone then.
 void clear_executables();

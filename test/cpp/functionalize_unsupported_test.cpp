@@ -8,7 +8,6 @@ namespace torch_lazy {
 namespace {
 
 using testing::functional;
-using testing::FunctionalWindow;
 using testing::Handle;
 using testing::number;
 using testing::refusal;

@@ -8,12 +8,9 @@ namespace torch_lazy {
 namespace {
 
 using testing::functional;
-using testing::FunctionalWindow;
 using testing::Handle;
 using testing::number;
-using testing::refusal;
 using testing::TapeBuilder;
-using Handles = TapeBuilder::Handles;
 
 const c10::IValue kNone;
 
