@@ -51,10 +51,10 @@ class Verifier {
     TORCH_CHECK(inputs_.size() == graph_.inputs().size(), "the graph takes ",
                 graph_.inputs().size(), " inputs, ", inputs_.size(), " are described");
     for (const Node* node : graph_.nodes()) verify(*node);
+    std::unordered_set<const Value*> returned;
     for (const Value* output : graph_.outputs()) {
       TORCH_CHECK(is_made(output), "output %", output->debugName(), " is no node's own memory");
-      TORCH_CHECK(kept_.insert(output).second, "%", output->debugName(),
-                  " is returned twice, or returned and written to an input");
+      TORCH_CHECK(returned.insert(output).second, "%", output->debugName(), " is returned twice");
     }
   }
 
@@ -145,13 +145,11 @@ class Verifier {
     check(node, info_of(to).dtype == info_of(from).dtype && layout_of(to) == layout_of(from),
           "writes %" + from->debugName() + " in another layout");
     check(node, !node.hasUses(), "is read");
-    kept_.insert(from);
   }
 
   const Graph& graph_;
   const std::vector<GraphInput>& inputs_;
   bool writes_began_ = false;
-  std::unordered_set<const Value*> kept_;  // beyond the last node
 };
 
 }  // namespace

@@ -18,7 +18,8 @@ namespace torch_lazy {
 //  - copy_ at the end: to an input, or a part of one, from a value that a node made in memory of
 //    its own, of the same dtype, sizes and strides;
 //  - as_strided_scatter has constant arguments, is in bounds, and writes no element twice;
-//  - outputs are made by nodes in memory of their own, none is returned twice or also written back;
+//  - outputs are made by nodes in memory of their own, and none is returned twice; one may also be
+//    what is written to an input, of which it is a copy then;
 //  - nodes that compute say which recorded node they stand for.
 void verify_functional(const torch::jit::Graph& graph, const std::vector<GraphInput>& inputs);
 

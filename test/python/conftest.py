@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,22 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "recording: is about recording and deferring, which only the lazy device does"
     )
+
+
+_broken_graphs: list[str] = []
+
+
+def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
+    """A window whose graph a pass broke runs node by node, and no test would see it by values."""
+    if "broke the graph" in str(warning_message.message):
+        _broken_graphs.append(str(warning_message.message))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    for message in _broken_graphs:
+        print(f"\n{message}", file=sys.stderr)
+    if _broken_graphs and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
