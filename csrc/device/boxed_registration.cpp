@@ -10,7 +10,7 @@
 #include "device/autocast.h"
 #include "device/boxed.h"
 #include "device/register.h"
-#include "ops/random_operators.h"
+#include "ops/philox_operators.h"
 
 namespace torch_lazy {
 namespace {
@@ -106,7 +106,7 @@ void register_boxed_kernels() {
 }
 
 void register_device() {
-  register_random_operators();
+  register_philox_operators();
   register_guard();
   register_boxed_kernels();
   register_composites();

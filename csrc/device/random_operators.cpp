@@ -1,9 +1,9 @@
 // Random numbers of the device. A draw that kernels can make themselves takes a key from PyTorch's
-// generator at the call and is recorded as a function of that key (ops/random_operators.h): the
+// generator at the call and is recorded as a function of that key (ops/philox_operators.h): the
 // generator's state, and so torch.manual_seed, torch.get_rng_state and checkpointing, decide what
 // is drawn, but what they decide does not depend on what ran in a window and what at the call. All
 // other random operators run at the call, by ATen.
-#include "ops/random_operators.h"
+#include "ops/philox_operators.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>

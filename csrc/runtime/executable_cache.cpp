@@ -1,24 +1,18 @@
 #include "runtime/executable_cache.h"
 
-#include <algorithm>
-#include <exception>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
 #include "backend/registry.h"
 #include "base/config.h"
-#include "base/debug.h"
 #include "base/fork.h"
 #include "base/metrics.h"
-#include "base/warn.h"
 #include "ir/graph_hash.h"
+#include "runtime/compile_or_fall_back.h"
 
 namespace torch_lazy {
 namespace {
-
-// Runs what the chosen backend does not support: node by node, through ATen.
-constexpr const char* kReferenceBackend = "reference";
 
 struct Compiled {
   std::string backend;
@@ -59,23 +53,6 @@ std::vector<GraphInput> graph_inputs(const WindowGraph& graph) {
   return inputs;
 }
 
-std::shared_ptr<Executable> compile_graph(const std::string& backend,
-                                          const std::shared_ptr<torch::jit::Graph>& graph,
-                                          const CompileOptions& options) {
-  try {
-    return backend_by_name(backend).compile(graph, options);
-  } catch (const std::exception& error) {
-    if (backend == kReferenceBackend) throw;
-    if (increment(metrics().fallbacks["window not compiled"]) == 1 && config().warn_fallbacks)
-      warn_in_background(
-          "backend '" + backend +
-          "' does not compile a window, which runs node by node instead: " + first_line(error));
-    else if (config().debug >= kDebugGraphs)
-      debug_print("not compiled: " + first_line(error));
-    return backend_by_name(kReferenceBackend).compile(graph, options);
-  }
-}
-
 }  // namespace
 
 Runnable executable_for(const WindowGraph& window, bool deterministic,
@@ -90,7 +67,8 @@ Runnable executable_for(const WindowGraph& window, bool deterministic,
     if (compiled.backend == backend && compiled.options == options &&
         same_graph(*compiled.graph(), *window.graph))
       return compiled.runnable;
-  Runnable made{compile_graph(backend, window.graph, options), std::make_shared<ExecutionLock>()};
+  Runnable made{compile_or_fall_back(backend, window.graph, options),
+                std::make_shared<ExecutionLock>()};
   increment(metrics().compiles);
   const std::lock_guard<std::mutex> lock(cache().mutex);
   cache().by_hash[hash].push_back({backend, std::move(options), std::move(make_graph), made});

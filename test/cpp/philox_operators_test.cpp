@@ -1,4 +1,4 @@
-#include "ops/random_operators.h"
+#include "ops/philox_operators.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -10,7 +10,7 @@ namespace torch_lazy {
 namespace {
 
 // For all tests of this program: graphs name these operators.
-const bool registered = (register_random_operators(), true);
+const bool registered = (register_philox_operators(), true);
 
 at::Tensor draw(at::Tensor self, int64_t key, double p) {
   const auto op = c10::Dispatcher::singleton()
@@ -34,26 +34,26 @@ TEST(Philox, BothHalvesOfTheKeyAndOfThePositionCount) {
   EXPECT_NE(origin, philox_uniform(1, 1 + (uint64_t{1} << 32)));
 }
 
-TEST(RandomOperators, ElementsOfADrawAreThoseOfTheStream) {
+TEST(PhiloxOperators, ElementsOfADrawAreThoseOfTheStream) {
   const at::Tensor drawn = draw(at::empty({3000}), 99, 0.25);
   for (int64_t i = 0; i < 3000; ++i)
     ASSERT_EQ(drawn[i].item<float>(), float(philox_uniform(99, uint64_t(i)) < 0.25f)) << i;
 }
 
-TEST(RandomOperators, DrawsDoNotDependOnStridesOrDtype) {
+TEST(PhiloxOperators, DrawsDoNotDependOnStridesOrDtype) {
   const at::Tensor plain = draw(at::empty({40, 50}), 7, 0.5);
   EXPECT_TRUE(at::equal(draw(at::empty({50, 40}).t(), 7, 0.5), plain));
   for (const at::ScalarType dtype : {at::kBool, at::kByte, at::kLong, at::kHalf, at::kDouble})
     EXPECT_TRUE(at::equal(draw(at::empty({40, 50}, dtype), 7, 0.5).to(at::kFloat), plain)) << dtype;
 }
 
-TEST(RandomOperators, DrawOnesWithTheProbabilityGiven) {
+TEST(PhiloxOperators, DrawOnesWithTheProbabilityGiven) {
   // 1e6 draws: the standard deviation of the mean is below 5e-4.
   for (const double p : {0.0, 0.1, 0.9, 1.0})
     EXPECT_NEAR(draw(at::empty({1000, 1000}), 3, p).mean().item<double>(), p, p * (1 - p) * 0.02);
 }
 
-TEST(RandomOperators, SayWhatAKeyIs) {
+TEST(PhiloxOperators, SayWhatAKeyIs) {
   const auto op = c10::Dispatcher::singleton()
                       .findSchemaOrThrow("torch_lazy::philox_uniform", "")
                       .typed<at::Tensor(const at::Tensor&, const at::Tensor&)>();

@@ -1,6 +1,6 @@
 // Random operators as functions of a key, under the names that stand on tapes and in graphs. A call
-// of a random operator on the device becomes one of these (device/random.cpp): its key is drawn at
-// the call, so what is left can be deferred, moved, repeated and computed in parts.
+// of a random operator on the device becomes one of these (device/random_operators.cpp): its key is
+// drawn at the call, so what is left can be deferred, moved, repeated and computed in parts.
 //
 //   torch_lazy::philox_bernoulli_(self, key, p), philox_bernoulli: 1 with probability p, else 0
 //   torch_lazy::philox_uniform(position, key): float in [0, 1), the elements `position` (int64)
@@ -17,6 +17,6 @@ namespace torch_lazy {
 bool has_random_kernel(c10::ScalarType dtype);
 
 // Defines the operators and their CPU and Meta kernels. Once a process, before any is looked up.
-void register_random_operators();
+void register_philox_operators();
 
 }  // namespace torch_lazy

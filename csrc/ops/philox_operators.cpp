@@ -1,4 +1,4 @@
-#include "ops/random_operators.h"
+#include "ops/philox_operators.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
@@ -99,7 +99,7 @@ bool has_random_kernel(c10::ScalarType dtype) {
   return std::find(std::begin(kTypes), std::end(kTypes), dtype) != std::end(kTypes);
 }
 
-void register_random_operators() {
+void register_philox_operators() {
   torch::Library& definitions = immortal_library(torch::Library::DEF, "torch_lazy", std::nullopt);
   definitions.def("philox_bernoulli_(Tensor(a!) self, Tensor key, float p) -> Tensor(a!)");
   definitions.def("philox_bernoulli(Tensor self, Tensor key, float p) -> Tensor");
