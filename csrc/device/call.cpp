@@ -27,7 +27,7 @@ void Call::take_over_arguments() {
 at::Tensor Call::tensor_argument(size_t index) const {
   return at::Tensor(
       c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::unsafe_reclaim_from_nonowning(
-          arguments_.tensors()[index]));
+          arguments_.tensors()[index]->held()));
 }
 
 // PyTorch fills new memory in place, and that counts as a write where versions are counted.
@@ -65,10 +65,9 @@ std::span<at::Tensor> Call::deferred_outputs(bool arguments_too) {
           at::detail::make_tensor<LazyTensorImpl>(make_lazy_storage(output.storage_bytes), dtype);
       count_fill(made);
     } else {
-      const LazyTensorImpl& base =
-          output.kind == Kind::kAliasArgument
-              ? *arguments[output.source]
-              : *static_cast<LazyTensorImpl*>(outputs_[output.source].unsafeGetTensorImpl());
+      const LazyTensorImpl& base = output.kind == Kind::kAliasArgument
+                                       ? *arguments[output.source]
+                                       : *lazy_impl(outputs_[output.source]);
       made = at::detail::make_tensor<LazyTensorImpl>(
           c10::TensorImpl::VIEW, c10::Storage(base.storage()), base.key_set(), dtype);
     }

@@ -86,11 +86,11 @@ bool LazyTensorImpl::take_over_inner_metadata() {
     LazyStorage& storage = lazy_storage();
     if (storage.nbytes() != state.buffer.nbytes()) storage.set_nbytes(state.buffer.nbytes());
   }
-  if (inner.sizes() == sizes() && inner.strides() == strides() &&
-      inner.storage_offset() == storage_offset())
-    return false;
-  set_sizes_and_strides(inner.sizes(), inner.strides(), inner.storage_offset());
-  return true;
+  const bool changed = inner.sizes() != sizes() || inner.strides() != strides() ||
+                       inner.storage_offset() != storage_offset();
+  if (changed) set_sizes_and_strides(inner.sizes(), inner.strides(), inner.storage_offset());
+  tell_holder();
+  return changed;
 }
 
 bool LazyTensorImpl::heal_if_overwritten() {
@@ -122,6 +122,38 @@ void LazyTensorImpl::rebind(const OutputMetadata& metadata) {
   inner_ = at::Tensor();
   lazy_storage().set_nbytes(size_t(metadata.storage_bytes));
   set_sizes_and_strides(metadata.sizes, metadata.strides, metadata.offset);
+  tell_holder();
+}
+
+c10::intrusive_ptr<LazyTensorImpl> LazyTensorImpl::make_stand_in(const c10::TensorImpl& like) {
+  auto made =
+      c10::make_intrusive<LazyTensorImpl>(c10::Storage(like.unsafe_storage()), like.dtype());
+  made->take_geometry(like);
+  const uint8_t flags = tensor_flags(like);
+  if (flags & kConj) made->_set_conj(true);
+  if (flags & kNeg) made->_set_neg(true);
+  if (typeid(like) == typeid(LazyTensorImpl))
+    made->binding = static_cast<const LazyTensorImpl&>(like).binding;
+  return made;
+}
+
+void LazyTensorImpl::follow(c10::TensorImpl& holder) {
+  if (holder_.load(std::memory_order_relaxed) != &holder)
+    holder_.store(&holder, std::memory_order_relaxed);
+  if (storage_.is_alias_of(holder.unsafe_storage()) && sizes() == holder.sizes() &&
+      strides() == holder.strides() && storage_offset() == holder.storage_offset())
+    return;
+  storage_ = holder.unsafe_storage();
+  take_geometry(holder);
+  inner_ = at::Tensor();
+  binding = {};
+}
+
+void LazyTensorImpl::tell_holder() {
+  c10::TensorImpl* const holder = holder_.load(std::memory_order_relaxed);
+  if (!holder) return;
+  if (!holder->unsafe_storage().is_alias_of(storage_)) holder->set_storage_keep_dtype(storage_);
+  holder->set_sizes_and_strides(sizes(), strides(), storage_offset());
 }
 
 template <class Version>
@@ -139,8 +171,12 @@ c10::intrusive_ptr<c10::TensorImpl> LazyTensorImpl::copy_and_detach(
       return seen;
     }
   }
+  if (!key_set().has_backend(c10::BackendComponent::LazyBit))
+    return TensorImpl::shallow_copy_and_detach(std::forward<Version>(version),
+                                               allow_metadata_change);
   auto copy = c10::make_intrusive<LazyTensorImpl>(c10::Storage(storage_), data_type_);
   copy_tensor_metadata(this, copy.get(), std::forward<Version>(version), allow_metadata_change);
+  if (copy->get_backend_meta()) copy->set_backend_meta(nullptr);
   copy->binding = binding;
   return copy;
 }
@@ -155,13 +191,12 @@ c10::intrusive_ptr<c10::TensorImpl> LazyTensorImpl::shallow_copy_and_detach(
   return copy_and_detach(std::move(version_counter), allow_tensor_metadata_change);
 }
 
+// The source may be a tensor of another device: this object is that device's then.
 void LazyTensorImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& impl) {
-  TORCH_CHECK(typeid(*impl) == typeid(LazyTensorImpl),
-              "cannot give a lazy tensor the data of a tensor on ", impl->device(),
-              ": move it with .to(\"lazy\") first");
-  const auto& source = static_cast<const LazyTensorImpl&>(*impl);
-  copy_tensor_metadata(&source, this, version_counter(), allow_tensor_metadata_change());
-  binding = source.binding;
+  copy_tensor_metadata(impl.get(), this, version_counter(), allow_tensor_metadata_change());
+  if (get_backend_meta()) set_backend_meta(nullptr);
+  const LazyTensorImpl* const source = lazy_impl(at::Tensor(impl));
+  binding = source ? source->binding : ValueBinding{};
   inner_ = at::Tensor();
 }
 

@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/TensorImpl.h>
 
+#include <atomic>
 #include <typeinfo>
 
 #include "device/lazy_storage.h"
@@ -48,6 +49,20 @@ class LazyTensorImpl final : public c10::TensorImpl {
   // Gives this tensor new metadata without running anything.
   void rebind(const OutputMetadata& metadata);
 
+  // For a tensor whose object PyTorch made, see stand_in.h. `like` has the storage of a lazy
+  // tensor.
+  static c10::intrusive_ptr<LazyTensorImpl> make_stand_in(const c10::TensorImpl& like);
+  // Takes over the holder's metadata where they differ.
+  void follow(c10::TensorImpl& holder);
+  // The holder takes over this stand-in's; nothing for any other tensor.
+  void tell_holder();
+  // What programs hold: the tensor itself, or what it stands in for.
+  c10::TensorImpl* held() {
+    c10::TensorImpl* const holder = holder_.load(std::memory_order_relaxed);
+    return holder ? holder : this;
+  }
+  bool is_stand_in() const { return holder_ != nullptr; }
+
   // This value's place in the open window.
   ValueBinding binding;
 
@@ -66,13 +81,22 @@ class LazyTensorImpl final : public c10::TensorImpl {
   const char* tensorimpl_type_name() const override { return "LazyTensorImpl"; }
 
   at::Tensor inner_;
+  // Of a stand-in, which it owns. Threads that use one tensor write the same here.
+  std::atomic<c10::TensorImpl*> holder_{nullptr};
 };
 
+// What stands in for an object that PyTorch made (stand_in.h); null where it is no lazy tensor's.
+LazyTensorImpl* stand_in_of(c10::TensorImpl& holder);
+
 // The impl of a lazy tensor; null for every other tensor. Fake tensors and other wrappers carry the
-// Lazy key too, so the key alone tells nothing.
+// Lazy key too, and a lazy tensor's object may hold a CPU tensor since `lazy.data = cpu`, so that
+// neither class nor key tells alone.
 inline LazyTensorImpl* lazy_impl(const at::TensorBase& tensor) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  return typeid(*impl) == typeid(LazyTensorImpl) ? static_cast<LazyTensorImpl*>(impl) : nullptr;
+  if (!impl->key_set().has_backend(c10::BackendComponent::LazyBit)) return nullptr;
+  if (typeid(*impl) == typeid(LazyTensorImpl)) [[likely]]
+    return static_cast<LazyTensorImpl*>(impl);
+  return stand_in_of(*impl);
 }
 
 inline uint8_t tensor_flags(const c10::TensorImpl& impl) {

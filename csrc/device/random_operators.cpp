@@ -3,8 +3,6 @@
 // generator's state, and so torch.manual_seed, torch.get_rng_state and checkpointing, decide what
 // is drawn, but what they decide does not depend on what ran in a window and what at the call. All
 // other random operators run at the call, by ATen.
-#include "ops/philox_operators.h"
-
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
@@ -13,6 +11,7 @@
 #include "base/config.h"
 #include "device/register.h"
 #include "device/unboxed.h"
+#include "ops/philox_operators.h"
 
 namespace torch_lazy {
 namespace {

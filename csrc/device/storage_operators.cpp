@@ -1,9 +1,11 @@
 // Operators that exchange a tensor's storage. They run nothing: the tensor becomes another view.
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/_has_compatible_shallow_copy_type_native.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/set_ops.h>
 
 #include "device/register.h"
+#include "device/stand_in.h"
 #include "device/unboxed.h"
 
 namespace torch_lazy {
@@ -24,6 +26,7 @@ at::Tensor& set_source_tensor(at::Tensor& self, const at::Tensor& source) {
   to.set_storage_keep_dtype(source.storage());
   to.set_sizes_and_strides(from.sizes(), from.strides(), from.storage_offset());
   to.binding = from.binding;
+  to.tell_holder();
   return self;
 }
 
@@ -55,6 +58,7 @@ at::Tensor& set_source_storage_with_offset(at::Tensor& self, c10::Storage source
   to.set_sizes_and_strides(inner.sizes(), inner.strides(), inner.storage_offset());
   to.set_inner(std::move(inner));
   to.binding = {};
+  to.tell_holder();
   return self;
 }
 
@@ -72,7 +76,23 @@ at::Tensor& set_empty(at::Tensor& self) {
   to.set_sizes_and_strides(inner.sizes(), inner.strides(), 0);
   to.set_inner(std::move(inner));
   to.binding = {};
+  to.tell_holder();
   return self;
+}
+
+// Whether `self.data = from` may keep self's object: as between the CPU and CUDA, it may where both
+// have dense memory of their own. PyTorch's answer counts the kinds of device that it knows.
+bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& from) {
+  const auto is_lazy = [](const at::Tensor& tensor) { return lazy_impl(tensor) != nullptr; };
+  const auto is_plain = [](const at::Tensor& tensor) {
+    const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+    return (tensor.is_cpu() || tensor.is_cuda()) && tensor.layout() == c10::kStrided &&
+           (typeid(impl) == typeid(c10::TensorImpl) || typeid(impl) == typeid(LazyTensorImpl));
+  };
+  if (!(is_lazy(self) || is_plain(self)) || !(is_lazy(from) || is_plain(from)))
+    return at::native::_has_compatible_shallow_copy_type(self, from);
+  prepare_stand_in(from);
+  return true;
 }
 
 }  // namespace
@@ -82,6 +102,7 @@ void register_storage_operators(torch::Library& library) {
   library.impl("set_.source_Storage", set_source_storage);
   library.impl("set_.source_Storage_storage_offset", set_source_storage_with_offset);
   library.impl("set_", set_empty);
+  library.impl("_has_compatible_shallow_copy_type", has_compatible_shallow_copy_type);
 }
 
 }  // namespace torch_lazy
