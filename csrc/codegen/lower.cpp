@@ -44,7 +44,7 @@ std::vector<LoweredKernel> lower(const LowerContext& context, const FusionGroup&
                                  std::optional<LowerFailure>& failure) {
   Draft draft;
   failure = build_expressions(context, group, draft);
-  if (failure) return {};
+  if (failure || group.stored.empty()) return {};
   std::vector<LoweredKernel> kernels = choose_loops(std::move(draft), context);
   const std::string name = name_of_group(context.graph, group);
   for (size_t i = 0; i < kernels.size(); ++i) {

@@ -48,7 +48,8 @@ struct LowerContext {
 };
 
 // One kernel, or two where one long reduction is cut into chunks (the second reduces the first's
-// partial results). `failure` is set where there is none.
+// partial results). None for a group that stores nothing: its gathers are there for the error that
+// an index out of range raises, which the plan checks. `failure` is set where there can be none.
 std::vector<LoweredKernel> lower(const LowerContext& context, const FusionGroup& group,
                                  std::optional<LowerFailure>& failure);
 

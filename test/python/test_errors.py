@@ -161,6 +161,21 @@ def test_synchronize_raises_a_deferred_failure(device):
 
 
 @pytest.mark.recording
+def test_an_index_out_of_range_raises_though_nobody_reads_the_rows(device):
+    def program(table, index):
+        table.index_select(0, index)
+        return table + 1
+
+    table = torch.arange(3.0).to(device)
+    hot(program, table, torch.tensor([0, 2]).to(device))
+    bad = torch.tensor([0, 7]).to(device)
+    program(table, bad)
+
+    with pytest.raises((IndexError, RuntimeError), match="index out of range in self"):
+        torch_lazy.synchronize()
+
+
+@pytest.mark.recording
 def test_what_a_failed_window_would_have_written_is_poisoned(device):
     def step(table, index, total):
         total.add_(1)
