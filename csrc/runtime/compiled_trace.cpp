@@ -58,7 +58,7 @@ CompiledTrace::CompiledTrace(Tape tape, DynamicScalars dynamic_scalars, std::vec
   outputs_.reserve(tape_.size());
   for (size_t i = 0; i < tape_.size(); ++i) {
     outputs_.push_back(decode_outputs(tape_.outputs(i)));
-    keep_location(tape_.entry(i).location);
+    if (auto code = keep_location(tape_.entry(i).location)) code_.insert(std::move(code));
   }
 }
 

@@ -3,12 +3,14 @@
 
 #include <atomic>
 #include <memory>
+#include <unordered_set>
 #include <vector>
 
 #include "backend/backend.h"
 #include "ir/graph_from_tape.h"
 #include "runtime/execution_lock.h"
 #include "tape/dynamic_scalars.h"
+#include "tape/source_location.h"
 #include "tape/tape.h"
 
 namespace torch_lazy {
@@ -67,6 +69,7 @@ class CompiledTrace : public std::enable_shared_from_this<CompiledTrace> {
   std::vector<uint32_t>
       dynamic_scalar_begins_;  // by operation, and one past; none without dynamic_scalars
   std::vector<std::vector<OutputMetadata>> outputs_;  // by operation
+  std::unordered_set<std::shared_ptr<const CodeLines>> code_;  // of the tape's source locations
   // Guarded by one lock of all traces, which is held for a few instructions (compiled_trace.cpp):
   std::vector<bool> live_;
   std::shared_ptr<const Version> version_;

@@ -1,7 +1,9 @@
 #include "tape/source_location.h"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -40,12 +42,20 @@ class CodeTable {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (number - first() < latest_.size()) return latest_[number - first()];
     const auto kept = kept_.find(number);
-    return kept != kept_.end() ? kept->second : nullptr;
+    return kept != kept_.end() ? kept->second.lock() : nullptr;
   }
 
-  void keep(uint32_t number) {
+  Code keep(uint32_t number) {
+    Code code = find(number);
+    if (!code) return nullptr;
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (number - first() < latest_.size()) kept_.try_emplace(number, latest_[number - first()]);
+    if (kept_.size() >= next_sweep_) {
+      for (auto next = kept_.begin(); next != kept_.end();)
+        next = next->second.expired() ? kept_.erase(next) : std::next(next);
+      next_sweep_ = std::max(kMostCodes, 2 * kept_.size());
+    }
+    kept_[number] = code;
+    return code;
   }
 
  private:
@@ -54,7 +64,8 @@ class CodeTable {
   std::atomic<uint32_t> first_{1};  // the number of the first of `latest_`; 0 is no code object
   std::deque<Code> latest_;         // numbered one after the other
   size_t bytes_ = 0;                // of `latest_`
-  std::unordered_map<uint32_t, Code> kept_;
+  std::unordered_map<uint32_t, std::weak_ptr<const CodeLines>> kept_;
+  size_t next_sweep_ = kMostCodes;  // how many are kept when those that nobody holds are dropped
 };
 
 // Leaked on purpose: threads may still record while static objects are destroyed.
@@ -80,8 +91,8 @@ bool is_remembered(uint32_t code) {
   return code >= table().first();
 }
 
-void keep_location(LocationId id) {
-  if (id != kNoLocation) table().keep(code_of(id));
+std::shared_ptr<const CodeLines> keep_location(LocationId id) {
+  return id != kNoLocation ? table().keep(code_of(id)) : nullptr;
 }
 
 SourceLocation location(LocationId id) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace torch_lazy {
@@ -41,8 +42,9 @@ inline LocationId make_location(uint32_t code, int offset) {
   return uint64_t{code} << 32 | static_cast<uint32_t>(offset);
 }
 
-// Remembers the code object of a location for the life of the process, as what is compiled needs.
-void keep_location(LocationId id);
+// The location's code object stays remembered while somebody holds this; null where it is not any
+// more.
+[[nodiscard]] std::shared_ptr<const CodeLines> keep_location(LocationId id);
 
 // File "<unknown>" for kNoLocation, and where the code object is no longer remembered.
 SourceLocation location(LocationId id);

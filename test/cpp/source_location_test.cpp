@@ -45,13 +45,15 @@ TEST(SourceLocation, IsUnknownOnceLargerCodeHasCome) {
   EXPECT_EQ(to_string(make_location(code, 12)), "<unknown>");
 }
 
-TEST(SourceLocation, StaysKnownWhereItIsKept) {
+TEST(SourceLocation, StaysKnownWhileItIsKept) {
   const uint32_t code = code_in("train.py");
-  keep_location(make_location(code, 12));
+  auto kept = keep_location(make_location(code, 12));
 
   forget_all_others();
 
   EXPECT_EQ(to_string(make_location(code, 13)), "train.py:13");
+  kept.reset();
+  EXPECT_EQ(to_string(make_location(code, 13)), "<unknown>");
 }
 
 }  // namespace
