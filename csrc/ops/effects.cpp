@@ -68,7 +68,7 @@ void judge_arguments(const c10::FunctionSchema& schema, const Name& name,
     ArgumentEffect effect;
     effect.tensor = holds_tensors(*argument.type());
     if (effect.tensor) {
-      effect.out = argument.is_out();
+      effect.out = argument.is_out() && effects_table::reads_out(name.name) == nullptr;
       effect.writes =
           aliases[i].writes || effects_table::hidden_write(name.name, argument.name()) != nullptr;
       effect.reads = !effect.out && !(i == 0 && effects.overwrites_first_argument);

@@ -249,6 +249,11 @@ constexpr Note kInplaceView[] = {
     {"_cudnn_rnn_flatten_weight", "moves the weights to another storage; no tag"},
 };
 
+// Of all overloads with an out= argument; see reads_out in the header.
+constexpr Note kReadsOut[] = {
+    {"_compute_linear_combination", "adds to what is there"},
+};
+
 template <size_t N>
 const Note* find(const Note (&notes)[N], std::string_view name) {
   for (const Note& note : notes) {
@@ -300,6 +305,9 @@ const Note* overwrites_first_argument(std::string_view name) {
 }
 const Note* inplace_view(std::string_view name) {
   return find(kInplaceView, name);
+}
+const Note* reads_out(std::string_view name) {
+  return find(kReadsOut, name);
 }
 
 }  // namespace torch_lazy::effects_table

@@ -42,5 +42,8 @@ const Note* random(std::string_view name);
 // These take the name as it is.
 const Note* overwrites_first_argument(std::string_view name);
 const Note* inplace_view(std::string_view name);
+// Whose out= argument is no destination only: it is read and written like that of an in-place
+// operator, and no overload without it computes the same.
+const Note* reads_out(std::string_view name);
 
 }  // namespace torch_lazy::effects_table

@@ -54,6 +54,13 @@ TEST(Effects, AnOutArgumentIsWrittenWithoutBeingRead) {
   EXPECT_EQ(add.returns[0].argument, out);
 }
 
+TEST(Effects, AnOutArgumentThatIsAddedToIsReadToo) {
+  const Effects& combination = effects("_compute_linear_combination", "out");
+  const int out = index_of("_compute_linear_combination", "out", "out");
+  EXPECT_TRUE(combination.arguments[out].reads && combination.arguments[out].writes);
+  EXPECT_FALSE(combination.arguments[out].out);
+}
+
 TEST(Effects, ListsAreWrittenAndAliasedAsTheirElements) {
   const Effects& foreach = effects("_foreach_add_", "List");
   EXPECT_TRUE(foreach.arguments[0].writes);
