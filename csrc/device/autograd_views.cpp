@@ -52,9 +52,10 @@ using torch::autograd::CreationMeta;
 using torch::autograd::ViewFunc;
 
 // The operator's autograd kernel for devices without one of their own: PyTorch's generated one,
-// which the kernels here hide for lazy tensors.
+// which the kernels here hide for lazy tensors. Keys above autograd have had their turn, though
+// Python's dispatcher hands them on.
 c10::DispatchKeySet to_generated_kernel(c10::DispatchKeySet keys) {
-  return keys.remove(c10::DispatchKey::AutogradFunctionality).add(c10::DispatchKey::AutogradOther);
+  return (keys & c10::after_autograd_keyset).add(c10::DispatchKey::AutogradOther);
 }
 
 // How a view that changes more than its geometry is redone: by its operator, on what the operator

@@ -3,7 +3,8 @@
 // The fallback catches operators without a composite kernel. A CompositeExplicitAutograd kernel
 // hides an operator from the fallback: it would run on lazy tensors and take them apart, and
 // composite view kernels would make plain TensorImpls. So all of those are registered by name,
-// except the few below.
+// except the few below. A CompositeImplicitAutograd kernel takes an operator apart above autograd,
+// on the CPU too, unless the CPU has a kernel of its own.
 #include <unordered_set>
 
 #include "base/immortal_library.h"
@@ -29,6 +30,8 @@ bool keeps_own_kernel(const std::string& name) {
       "aten::new_empty",
       "aten::new_empty_strided",
       "aten::empty.names",
+      // Its second result, sizes of batches, is on the CPU for tensors of every device.
+      "aten::_pack_padded_sequence",
       // Flip a bit on an alias: no memory is touched.
       "aten::_conj",
       "aten::_neg_view",
@@ -37,7 +40,6 @@ bool keeps_own_kernel(const std::string& name) {
       "aten::_fw_primal",
       "aten::_make_dual",
       "aten::_unpack_dual",
-      "aten::_lazy_clone",
       "aten::_has_same_storage_numel",
       "aten::lift",
       "aten::lift_fresh",
@@ -94,9 +96,11 @@ void register_boxed_kernels() {
     if (name.name.rfind("aten::", 0) != 0) continue;
     const auto op = dispatcher.findSchema(name);
     if (!op || op->hasKernelForDispatchKey(c10::DispatchKey::Lazy)) continue;
-    if (!op->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) ||
-        op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd))
-      continue;
+    const bool whole_on_the_cpu =
+        op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)
+            ? op->hasKernelForDispatchKey(c10::DispatchKey::CPU)
+            : op->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
+    if (!whole_on_the_cpu) continue;
     const std::string full =
         name.name + (name.overload_name.empty() ? "" : "." + name.overload_name);
     if (keeps_own_kernel(name.name) || keeps_own_kernel(full) || !worth_keeping_whole(op->schema()))

@@ -8,7 +8,9 @@
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/dropout_native.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/group_norm_native.h>
 #include <ATen/ops/logical_not.h>
+#include <ATen/ops/native_group_norm.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -87,6 +89,21 @@ at::Tensor dropout(const at::Tensor& input, double p, bool train) {
   return input.mul(noise);
 }
 
+// PyTorch keeps channels_last of the CPU's tensors only.
+at::Tensor group_norm(const at::Tensor& input, int64_t groups,
+                      const std::optional<at::Tensor>& weight,
+                      const std::optional<at::Tensor>& bias, double eps, bool cudnn_enabled) {
+  const at::MemoryFormat format = input.suggest_memory_format();
+  if (!plain(input) || format == at::MemoryFormat::Contiguous || input.size(1) % groups != 0)
+    return at::native::group_norm(input, groups, weight, bias, eps, cudnn_enabled);
+  const auto contiguous = [](const std::optional<at::Tensor>& tensor) {
+    return tensor && tensor->defined() ? std::optional(tensor->contiguous()) : std::nullopt;
+  };
+  const auto gamma = contiguous(weight), beta = contiguous(bias);
+  return std::get<0>(at::native_group_norm(input.contiguous(format), gamma, beta, input.size(0),
+                                           input.size(1), input.numel() / (input.size(0) * input.size(1)), groups, eps));
+}
+
 }  // namespace
 
 void register_composites() {
@@ -94,6 +111,7 @@ void register_composites() {
     torch::Library& aten = immortal_library(torch::Library::IMPL, "aten", key);
     aten.impl("scaled_dot_product_attention", scaled_dot_product_attention);
     aten.impl("dropout", dropout);
+    aten.impl("group_norm", group_norm);
   }
 }
 

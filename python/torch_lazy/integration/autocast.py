@@ -24,12 +24,17 @@ def _start_with_the_cpus_dtype() -> None:
         torch._C.set_autocast_dtype(_CARRIER, torch.bfloat16)
 
 
+def _is_lazy(device_type: Any) -> bool:
+    """An index may be part of it, as PyTorch's functions for other devices take one."""
+    return isinstance(device_type, str) and device_type.partition(":")[0] == "lazy"
+
+
 def _for_lazy(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def translated(*args: Any, **kwargs: Any) -> Any:
-        if args and args[0] == "lazy":
+        if args and _is_lazy(args[0]):
             args = (_CARRIER, *args[1:])
-        elif kwargs.get("device_type") == "lazy":
+        elif _is_lazy(kwargs.get("device_type")):
             kwargs["device_type"] = _CARRIER
         else:
             return function(*args, **kwargs)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.utils.dlpack
 
 _dlpack = torch.Tensor.__dlpack__
 _dlpack_device = torch.Tensor.__dlpack_device__
+_to_dlpack = torch.utils.dlpack.to_dlpack
 
 
 def _lazy_dlpack(self: torch.Tensor, **kwargs: Any) -> Any:
@@ -26,7 +28,12 @@ def _lazy_dlpack_device(self: torch.Tensor) -> Any:
     return _dlpack_device(torch.empty(0))
 
 
+def _lazy_to_dlpack(tensor: torch.Tensor) -> Any:
+    return _to_dlpack(tensor) if tensor.device.type != "lazy" else _lazy_dlpack(tensor)
+
+
 def install() -> None:
     """Makes lazy tensors speak DLPack as CPU memory."""
+    torch.to_dlpack = torch.utils.dlpack.to_dlpack = _lazy_to_dlpack
     torch.Tensor.__dlpack__ = _lazy_dlpack
     torch.Tensor.__dlpack_device__ = _lazy_dlpack_device

@@ -1,0 +1,63 @@
+"""Composite operators that ask for the device do what they do for the CPU's tensors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from behaviour import hot, same
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence
+
+
+@pytest.mark.parametrize("bidirectional", [False, True], ids=["one way", "both ways"])
+@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])
+def test_recurrent_modules_take_packed_sequences(device, kind, bidirectional):
+    def run(where):
+        torch.manual_seed(1)
+        module = kind(5, 7, num_layers=2, bidirectional=bidirectional).to(where)
+        batch = torch.randn(6, 4, 5).to(where)
+        packed = pack_padded_sequence(batch, torch.tensor([6, 3, 5, 1]), enforce_sorted=False)
+        output, lengths = pad_packed_sequence(module(packed)[0])
+        output.square().sum().backward()
+        return output.detach().cpu(), lengths, *[p.grad.cpu() for p in module.parameters()]
+
+    torch.testing.assert_close(hot(lambda: run(device)), run("cpu"), rtol=1e-4, atol=1e-5)
+
+
+def test_a_packed_sequence_moves_with_its_sizes_left_on_the_cpu(device):
+    packed = pack_sequence([torch.ones(3, 2), torch.zeros(2, 2)]).to(device)
+
+    assert packed.data.device.type == torch.device(device).type
+    assert packed.batch_sizes.device.type == "cpu"
+    same(packed.cpu().data, pack_sequence([torch.ones(3, 2), torch.zeros(2, 2)]).data)
+
+
+def test_group_norm_keeps_channels_last(device):
+    def run(where):
+        torch.manual_seed(1)
+        norm = nn.GroupNorm(2, 4).to(where)
+        images = torch.randn(2, 4, 3, 5).to(where).contiguous(memory_format=torch.channels_last)
+        images.requires_grad_()
+        normal = norm(images)
+        normal.square().sum().backward()
+        return normal.detach().cpu(), images.grad.cpu(), norm.weight.grad.cpu()
+
+    found, expected = hot(lambda: run(device)), run("cpu")
+
+    torch.testing.assert_close(found, expected)
+    assert [t.stride() for t in found] == [t.stride() for t in expected]
+
+
+def test_channels_of_no_images_are_shuffled(device):
+    shuffled = torch.native_channel_shuffle(torch.ones(0, 4, 2, 2, device=device), 2)
+
+    assert shuffled.shape == (0, 4, 2, 2)
+
+
+def test_a_lazy_clone_has_memory_of_its_own(device):
+    tensor = torch.ones(3, device=device)
+
+    clone = torch._lazy_clone(tensor)
+    tensor.add_(1)
+
+    same(clone.cpu(), torch.ones(3))
