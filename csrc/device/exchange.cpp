@@ -1,11 +1,62 @@
 #include "device/exchange.h"
 
+#include <ATen/native/Resize.h>
 #include <ATen/ops/alias.h>
+#include <ATen/ops/empty.h>
 
 #include "device/lazy_tensor.h"
 #include "ops/thread_state.h"
 
 namespace torch_lazy {
+namespace {
+
+// The lazy storage, resident and with every operation on it done.
+LazyStorage& finished_storage(const c10::Storage& storage) {
+  c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
+  TORCH_CHECK_TYPE(typeid(*impl) == typeid(LazyStorage),
+                   "expected a storage of device lazy but got one on ", storage.device());
+  auto& lazy = *static_cast<LazyStorage*>(impl);
+  Recorder& recorder = Recorder::current();
+  if (recorder.binds(lazy.state)) recorder.sync({FlushReason::kExport});
+  recorder.resolve({}, lazy.state);
+  // What was pending in a window that failed meanwhile.
+  if (lazy.state.error) std::rethrow_exception(*lazy.state.error);
+  return lazy;
+}
+
+}  // namespace
+
+c10::Storage storage_buffer(const c10::Storage& storage, bool shared) {
+  StorageState& state = finished_storage(storage).state;
+  if (shared) state.exported = true;
+  return state.buffer;
+}
+
+c10::Storage storage_over(const c10::Storage& buffer) {
+  TORCH_CHECK_TYPE(buffer.device().is_cpu(), "expected a storage on the cpu but got one on ",
+                   buffer.device());
+  c10::Storage storage = make_lazy_storage(buffer);
+  static_cast<LazyStorage*>(storage.unsafeGetStorageImpl())->state.exported = true;
+  return storage;
+}
+
+c10::Storage new_storage(int64_t bytes) {
+  TORCH_CHECK_VALUE(bytes >= 0, "a storage has no size of ", bytes, " bytes");
+  const StepThreadState state;
+  return make_lazy_storage(at::empty({bytes}, at::TensorOptions(c10::kByte)).storage());
+}
+
+void resize_storage(const c10::Storage& storage, int64_t bytes) {
+  TORCH_CHECK_VALUE(bytes >= 0, "a storage has no size of ", bytes, " bytes");
+  LazyStorage& lazy = finished_storage(storage);
+  // Shared memory has none, which ATen takes for granted.
+  TORCH_CHECK(lazy.state.buffer.allocator(),
+              "cannot resize a storage on memory that came from outside or is shared with other "
+              "processes: clone the tensor, and resize the storage of the copy");
+  const StepThreadState state;
+  at::native::resize_bytes_nocuda(lazy.state.buffer, bytes);
+  lazy.set_nbytes(size_t(bytes));
+}
 
 at::Tensor export_inner(const at::Tensor& lazy) {
   LazyTensorImpl* impl = lazy_impl(lazy);

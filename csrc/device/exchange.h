@@ -1,4 +1,4 @@
-// Sharing memory with the world outside: DLPack, data pointers.
+// Sharing memory with the world outside: DLPack, data pointers, storages, other processes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,5 +11,20 @@ at::Tensor export_inner(const at::Tensor& lazy);
 
 // A lazy tensor on the memory of a CPU tensor; operations on it run at the call.
 at::Tensor import_inner(const at::Tensor& inner);
+
+// The backend's memory of a lazy storage, after the pending work on it. For as long as operations
+// are deferred the memory may be behind, so the caller reads or writes it at once; whoever keeps it
+// asks for `shared`, and from then on operations on it run at the call. The buffer keeps its
+// identity when its bytes move, into shared memory for instance: the lazy storage follows.
+c10::Storage storage_buffer(const c10::Storage& storage, bool shared);
+
+// A lazy storage on the memory of a CPU storage; operations on it run at the call.
+c10::Storage storage_over(const c10::Storage& buffer);
+
+// A lazy storage with memory of its own, without values.
+c10::Storage new_storage(int64_t bytes);
+
+// Gives a lazy storage another size, which keeps what fits of its bytes.
+void resize_storage(const c10::Storage& storage, int64_t bytes);
 
 }  // namespace torch_lazy

@@ -143,6 +143,11 @@ PYBIND11_MODULE(_C, module) {
   module.def("graphs", &graphs);
   module.def("export_inner", &export_inner, ReleaseGil());
   module.def("import_inner", &import_inner, ReleaseGil());
+  module.def("storage_buffer", &storage_buffer, py::arg("storage"), py::arg("shared") = false,
+             ReleaseGil());
+  module.def("storage_over", &storage_over);
+  module.def("new_storage", &new_storage);
+  module.def("resize_storage", &resize_storage, ReleaseGil());
   bind_config(module);
   bind_memory(module);
 }

@@ -1,9 +1,23 @@
-"""One small module per PyTorch feature that needs a shim for device ``lazy``."""
+"""One small module per feature of PyTorch, or of a library beside it, that needs a shim."""
 
-from torch_lazy.integration import autocast, dlpack, fake_tensors, tensor, upstream_lazy
+from torch_lazy.integration import (
+    autocast,
+    dlpack,
+    fake_tensors,
+    storage,
+    tensor,
+    upstream_lazy,
+)
 
 
 def install_all() -> None:
     """Installs every shim once, when the plugin is loaded."""
-    for shim in (tensor, dlpack, autocast, fake_tensors, upstream_lazy):
+    for shim in (
+        tensor,
+        dlpack,
+        autocast,
+        fake_tensors,
+        upstream_lazy,
+        storage,
+    ):
         shim.install()
