@@ -8,13 +8,10 @@ import warnings
 import pytest
 import torch
 from behaviour import deferred, hot, run_script, same_on, synchronize, torch_lazy
+from saving import base_type
 from torch import UntypedStorage
 
 pytestmark = pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
-
-
-def base_type(device: str) -> str:
-    return device.partition(":")[0]
 
 
 def storage_of(values: list[int], device: str) -> UntypedStorage:

@@ -4,6 +4,7 @@ from torch_lazy.integration import (
     autocast,
     dlpack,
     fake_tensors,
+    serialization,
     storage,
     tensor,
     upstream_lazy,
@@ -18,6 +19,7 @@ def install_all() -> None:
         autocast,
         fake_tensors,
         upstream_lazy,
+        serialization,
         storage,
     ):
         shim.install()
