@@ -2,6 +2,7 @@
 
 from torch_lazy.integration import (
     autocast,
+    deepcopy,
     dlpack,
     fake_tensors,
     serialization,
@@ -19,6 +20,7 @@ def install_all() -> None:
         autocast,
         fake_tensors,
         upstream_lazy,
+        deepcopy,
         serialization,
         storage,
     ):
