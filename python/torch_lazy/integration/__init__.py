@@ -5,6 +5,7 @@ from torch_lazy.integration import (
     deepcopy,
     dlpack,
     fake_tensors,
+    multiprocessing,
     serialization,
     storage,
     tensor,
@@ -21,6 +22,7 @@ def install_all() -> None:
         fake_tensors,
         upstream_lazy,
         deepcopy,
+        multiprocessing,
         serialization,
         storage,
     ):
