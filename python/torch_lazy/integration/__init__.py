@@ -6,6 +6,7 @@ from torch_lazy.integration import (
     dlpack,
     fake_tensors,
     multiprocessing,
+    safetensors,
     serialization,
     storage,
     tensor,
@@ -23,6 +24,7 @@ def install_all() -> None:
         upstream_lazy,
         deepcopy,
         multiprocessing,
+        safetensors,
         serialization,
         storage,
     ):
