@@ -10,25 +10,29 @@
 namespace torch_lazy {
 namespace {
 
-// The lazy storage, resident and with every operation on it done.
-LazyStorage& finished_storage(const c10::Storage& storage) {
+LazyStorage& checked_storage(const c10::Storage& storage) {
   c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
   TORCH_CHECK_TYPE(typeid(*impl) == typeid(LazyStorage),
                    "expected a storage of device lazy but got one on ", storage.device());
-  auto& lazy = *static_cast<LazyStorage*>(impl);
+  return *static_cast<LazyStorage*>(impl);
+}
+
+// Runs what is pending on a storage, which is resident then.
+void finish(StorageState& state) {
   Recorder& recorder = Recorder::current();
-  if (recorder.binds(lazy.state)) recorder.sync({FlushReason::kExport});
-  recorder.resolve({}, lazy.state);
-  // What was pending in a window that failed meanwhile.
-  if (lazy.state.error) std::rethrow_exception(*lazy.state.error);
-  return lazy;
+  if (recorder.binds(state)) recorder.sync({FlushReason::kExport});
+  recorder.resolve({}, state);
+  // Of a window that failed meanwhile.
+  if (state.error) std::rethrow_exception(*state.error);
 }
 
 }  // namespace
 
 c10::Storage storage_buffer(const c10::Storage& storage, bool shared) {
-  StorageState& state = finished_storage(storage).state;
+  StorageState& state = checked_storage(storage).state;
+  // First: the thread whose tensor it is may go on recording meanwhile.
   if (shared) state.exported = true;
+  finish(state);
   return state.buffer;
 }
 
@@ -36,7 +40,7 @@ c10::Storage storage_over(const c10::Storage& buffer) {
   TORCH_CHECK_TYPE(buffer.device().is_cpu(), "expected a storage on the cpu but got one on ",
                    buffer.device());
   c10::Storage storage = make_lazy_storage(buffer);
-  static_cast<LazyStorage*>(storage.unsafeGetStorageImpl())->state.exported = true;
+  checked_storage(storage).state.exported = true;
   return storage;
 }
 
@@ -48,7 +52,8 @@ c10::Storage new_storage(int64_t bytes) {
 
 void resize_storage(const c10::Storage& storage, int64_t bytes) {
   TORCH_CHECK_VALUE(bytes >= 0, "a storage has no size of ", bytes, " bytes");
-  LazyStorage& lazy = finished_storage(storage);
+  LazyStorage& lazy = checked_storage(storage);
+  finish(lazy.state);
   // Shared memory has none, which ATen takes for granted.
   TORCH_CHECK(lazy.state.buffer.allocator(),
               "cannot resize a storage on memory that came from outside or is shared with other "

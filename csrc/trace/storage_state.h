@@ -30,8 +30,9 @@ struct StorageState {
   c10::Storage buffer;
   uint64_t window = 0;  // serial of the window it was last seen in, and its slot there
   uint32_t slot = 0;
-  // Shared with data outside (DLPack): operations on it run at the call.
-  bool exported = false;
+  // Shared with others (DLPack, other processes): operations on it run at the call. Another thread
+  // may say so, that of a queue for instance.
+  std::atomic<bool> exported{false};
   // The recorder whose table of owners this storage stands in. A deferring window enters every
   // storage it reads or writes, and must run before another thread touches it; one that runs at
   // once enters only what it makes, to know what is live when it closes. Written under the

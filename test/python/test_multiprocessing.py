@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.multiprocessing as mp
-from behaviour import hot, same
+from behaviour import hot, same, wait_for_compiles
 from saving import base_type, share_storage
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
@@ -49,6 +49,12 @@ def send_views(outbox: Any, done: Any, device: str) -> None:
     for thing in (x, x[4:], x.to(torch.bfloat16), x[:0], nn.Parameter(x)):
         outbox.put(thing)
     done.get()  # the memory is this process's until the other one has opened it
+
+
+def report_values(inbox: Any, outbox: Any) -> None:
+    x = inbox.get()
+    while inbox.get():
+        outbox.put(x.tolist())
 
 
 def train_a_step(net: nn.Module, device: str) -> None:
@@ -108,6 +114,26 @@ def test_a_sent_tensor_shares_its_memory(device, method):
 
     assert outbox.get() == (base_type(device), True, [0, 1, 6, 9])
     assert x.tolist() == [0, 1, 6, 9]
+
+
+def test_a_write_reaches_the_other_process_at_the_call(device):
+    context = mp.get_context("fork")
+    inbox, outbox = context.SimpleQueue(), context.SimpleQueue()
+    x = torch.zeros(2, device=device)
+    child = context.Process(target=report_values, args=(inbox, outbox))
+    child.start()
+    inbox.put(x)
+
+    seen = []
+    for _ in range(6):  # until it would be deferred
+        x.add_(1)
+        inbox.put(True)
+        seen.append(outbox.get())
+        wait_for_compiles()
+    inbox.put(False)
+    child.join(PATIENCE)
+
+    assert seen == [[i, i] for i in range(1, 7)]
 
 
 def test_a_pending_value_is_sent(device):
