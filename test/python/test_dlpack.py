@@ -126,3 +126,17 @@ def test_data_ptr_is_the_exported_address(device):
     hot(lambda: x.add_(0))
 
     assert x.data_ptr() == numpy_of(x).__array_interface__["data"][0] != 0
+
+
+@pytest.mark.recording
+def test_numpy_and_cuda_arrays_are_refused(device):
+    """As on CUDA, where `numpy()` wants the tensor on the CPU, and unlike there `hasattr` tells
+    other libraries that the memory is no CUDA memory."""
+    x = torch.ones(3, device=device)
+
+    for convert in (torch.Tensor.numpy, np.asarray):
+        with pytest.raises(TypeError, match=r"can't convert lazy:0 .* Use Tensor\.cpu\(\)"):
+            convert(x)
+    with pytest.raises(AttributeError, match="__cuda_array_interface__ on non-CUDA tensor type"):
+        _ = x.__cuda_array_interface__
+    assert x.numpy(force=True).tolist() == [1, 1, 1]
