@@ -58,6 +58,15 @@ void free_block(void* block) {
   ObjectCache::free(block, *span);
 }
 
+// PyTorch's allocator says what is wrong; scripts catch it by the type that accelerators raise.
+c10::DataPtr allocate_after_all(c10::Allocator& system, size_t bytes) {
+  try {
+    return system.allocate(bytes);
+  } catch (const c10::Error& error) {
+    throw c10::OutOfMemoryError({__func__, __FILE__, uint32_t(__LINE__)}, error.msg());
+  }
+}
+
 }  // namespace
 
 c10::Allocator& lazy_allocator() {
@@ -76,7 +85,7 @@ c10::DataPtr CachingAllocator::allocate(size_t bytes) {
   if (bytes == 0) return {nullptr, nullptr, &free_block, cpu};
   void* const block = allocate_block(bytes);
   if (!block) [[unlikely]]
-    return system_.allocate(bytes);
+    return allocate_after_all(system_, bytes);
   counters.add(bytes);
   c10::profiledCPUMemoryReporter().New(block, bytes);
   return {block, block, &free_block, cpu};

@@ -10,23 +10,40 @@ from torch_lazy.loading import _autoload
 
 from torch_lazy.config import config
 from torch_lazy.device import (
+    can_device_access_peer,
     current_device,
+    device,
     device_count,
+    device_of,
+    get_device_capability,
     get_device_name,
+    get_device_properties,
+    init,
+    ipc_collect,
     is_available,
+    is_bf16_supported,
     is_initialized,
+    is_tf32_supported,
     set_device,
 )
 from torch_lazy.exchange import from_dlpack
 from torch_lazy.graphs import Graph, graphs
 from torch_lazy.memory import (
+    OutOfMemoryError,
     empty_cache,
+    get_per_process_memory_fraction,
     max_memory_allocated,
     max_memory_reserved,
+    mem_get_info,
     memory_allocated,
     memory_reserved,
     memory_stats,
+    memory_summary,
+    reset_accumulated_memory_stats,
+    reset_max_memory_allocated,
+    reset_max_memory_cached,
     reset_peak_memory_stats,
+    set_per_process_memory_fraction,
 )
 from torch_lazy.metrics import compile_count, metrics, reset_metrics
 from torch_lazy.sync import mark_step, synchronize, wait_for_compiles
@@ -35,29 +52,47 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Graph",
+    "OutOfMemoryError",
     "_autoload",
+    "can_device_access_peer",
     "compile_count",
     "config",
     "current_device",
+    "device",
     "device_count",
+    "device_of",
     "empty_cache",
     "from_dlpack",
+    "get_device_capability",
     "get_device_name",
+    "get_device_properties",
+    "get_per_process_memory_fraction",
     "graphs",
+    "init",
+    "ipc_collect",
     "is_available",
+    "is_bf16_supported",
     "is_initialized",
+    "is_tf32_supported",
     "mark_step",
     "max_memory_allocated",
     "max_memory_reserved",
+    "mem_get_info",
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
+    "memory_summary",
     "metrics",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
     "reset_metrics",
     "reset_peak_memory_stats",
     "set_device",
+    "set_per_process_memory_fraction",
     "synchronize",
     "wait_for_compiles",
 ]
+
 
 _autoload()
