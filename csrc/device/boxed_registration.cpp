@@ -84,6 +84,7 @@ void register_boxed_kernels() {
   register_empty_operators(aten);
   register_storage_operators(aten);
   register_random_kernels(aten);
+  register_streams(aten);
   register_hot_operators(aten);
   register_pointwise_operators(aten);
   register_index_operators(aten);

@@ -20,6 +20,7 @@
 #include "ir/graph_hash.h"
 #include "ir/print.h"
 #include "python/memory_bindings.h"
+#include "python/stream_bindings.h"
 #include "runtime/compile_queue.h"
 #include "runtime/trace_cache.h"
 #include "tape/python_frames.h"
@@ -150,6 +151,7 @@ PYBIND11_MODULE(_C, module) {
   module.def("resize_storage", &resize_storage, ReleaseGil());
   bind_config(module);
   bind_memory(module);
+  bind_streams(module);
 }
 
 }  // namespace torch_lazy

@@ -46,18 +46,33 @@ from torch_lazy.memory import (
     set_per_process_memory_fraction,
 )
 from torch_lazy.metrics import compile_count, metrics, reset_metrics
+from torch_lazy.streams import (
+    Event,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    is_current_stream_capturing,
+    set_stream,
+    stream,
+)
 from torch_lazy.sync import mark_step, synchronize, wait_for_compiles
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Event",
     "Graph",
     "OutOfMemoryError",
+    "Stream",
+    "StreamContext",
     "_autoload",
     "can_device_access_peer",
     "compile_count",
     "config",
     "current_device",
+    "current_stream",
+    "default_stream",
     "device",
     "device_count",
     "device_of",
@@ -72,6 +87,7 @@ __all__ = [
     "ipc_collect",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
     "is_tf32_supported",
     "mark_step",
@@ -90,6 +106,8 @@ __all__ = [
     "reset_peak_memory_stats",
     "set_device",
     "set_per_process_memory_fraction",
+    "set_stream",
+    "stream",
     "synchronize",
     "wait_for_compiles",
 ]
