@@ -4,6 +4,7 @@
 
 #include "device/call.h"
 #include "device/devices_agree.h"
+#include "device/generator.h"
 #include "plan/step.h"
 
 namespace torch_lazy {
@@ -29,6 +30,7 @@ c10::IValue inner_value(const c10::IValue& value) {
     return list;
   }
   if (value.isDevice()) return inner_device(value.toDevice());
+  if (value.isGenerator()) return inner_generator(value.toGenerator());
   return value;
 }
 

@@ -9,6 +9,7 @@
 #include <ATen/ops/bernoulli_ops.h>
 
 #include "base/config.h"
+#include "device/generator.h"
 #include "device/register.h"
 #include "device/unboxed.h"
 #include "ops/philox_operators.h"
@@ -31,7 +32,7 @@ struct PhiloxBernoulli {
 
 at::Tensor draw_key(const std::optional<at::Generator>& generator) {
   auto* const source = at::get_generator_or_default<at::CPUGeneratorImpl>(
-      generator, at::detail::getDefaultCPUGenerator());
+      inner_generator(generator), at::detail::getDefaultCPUGenerator());
   at::Tensor key = at::detail::empty_cpu({}, at::kLong);
   const std::lock_guard<std::mutex> lock(source->mutex_);
   *key.mutable_data_ptr<int64_t>() = int64_t(source->random64());
@@ -41,7 +42,7 @@ at::Tensor draw_key(const std::optional<at::Generator>& generator) {
 bool draws_by_key(const at::Tensor& self, double p, const std::optional<at::Generator>& generator) {
   return config().rng == RandomNumbers::kPhilox && lazy_impl(self) && p >= 0 && p <= 1 &&
          has_random_kernel(self.scalar_type()) &&
-         (!generator || !generator->defined() || generator->device().is_cpu());
+         (!generator || !generator->defined() || inner_generator(*generator).device().is_cpu());
 }
 
 at::Tensor& bernoulli_(at::Tensor& self, double p, std::optional<at::Generator> generator) {

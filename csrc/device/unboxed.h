@@ -8,6 +8,7 @@
 
 #include "device/call.h"
 #include "device/devices_agree.h"
+#include "device/generator.h"
 #include "ops/thread_state.h"
 
 namespace torch_lazy {
@@ -28,6 +29,9 @@ inline std::optional<at::Tensor> inner_argument(const std::optional<at::Tensor>&
 inline std::optional<c10::Device> inner_argument(std::optional<c10::Device> device) {
   if (!device) return std::nullopt;
   return inner_device(*device);
+}
+inline std::optional<at::Generator> inner_argument(const std::optional<at::Generator>& generator) {
+  return inner_generator(generator);
 }
 inline std::vector<at::Tensor> inner_argument(at::ITensorListRef tensors) {
   std::vector<at::Tensor> list;

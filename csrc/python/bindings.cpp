@@ -19,6 +19,7 @@
 #include "ir/draw.h"
 #include "ir/graph_hash.h"
 #include "ir/print.h"
+#include "python/generator_type.h"
 #include "python/memory_bindings.h"
 #include "python/stream_bindings.h"
 #include "runtime/compile_queue.h"
@@ -151,6 +152,7 @@ PYBIND11_MODULE(_C, module) {
   module.def("resize_storage", &resize_storage, ReleaseGil());
   bind_config(module);
   bind_memory(module);
+  bind_generator(module);
   bind_streams(module);
 }
 

@@ -46,6 +46,17 @@ from torch_lazy.memory import (
     set_per_process_memory_fraction,
 )
 from torch_lazy.metrics import compile_count, metrics, reset_metrics
+from torch_lazy.random import (
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
 from torch_lazy.streams import (
     Event,
     Stream,
@@ -72,6 +83,7 @@ __all__ = [
     "config",
     "current_device",
     "current_stream",
+    "default_generators",
     "default_stream",
     "device",
     "device_count",
@@ -82,14 +94,19 @@ __all__ = [
     "get_device_name",
     "get_device_properties",
     "get_per_process_memory_fraction",
+    "get_rng_state",
+    "get_rng_state_all",
     "graphs",
     "init",
+    "initial_seed",
     "ipc_collect",
     "is_available",
     "is_bf16_supported",
     "is_current_stream_capturing",
     "is_initialized",
     "is_tf32_supported",
+    "manual_seed",
+    "manual_seed_all",
     "mark_step",
     "max_memory_allocated",
     "max_memory_reserved",
@@ -104,13 +121,26 @@ __all__ = [
     "reset_max_memory_cached",
     "reset_metrics",
     "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
     "set_device",
     "set_per_process_memory_fraction",
+    "set_rng_state",
+    "set_rng_state_all",
     "set_stream",
     "stream",
     "synchronize",
     "wait_for_compiles",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # When it is asked for: the library is not loaded before PyTorch's version is checked.
+    if name == "default_generators":
+        from torch_lazy.random import default_generators
+
+        return default_generators()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 _autoload()

@@ -5,6 +5,7 @@ from torch_lazy.integration import (
     deepcopy,
     dlpack,
     fake_tensors,
+    generator,
     multiprocessing,
     safetensors,
     serialization,
@@ -27,5 +28,6 @@ def install_all() -> None:
         safetensors,
         serialization,
         storage,
+        generator,
     ):
         shim.install()
