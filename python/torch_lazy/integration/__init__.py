@@ -7,6 +7,7 @@ from torch_lazy.integration import (
     fake_tensors,
     generator,
     multiprocessing,
+    optimizers,
     safetensors,
     serialization,
     storage,
@@ -24,10 +25,11 @@ def install_all() -> None:
         fake_tensors,
         upstream_lazy,
         deepcopy,
+        generator,
         multiprocessing,
         safetensors,
         serialization,
         storage,
-        generator,
+        optimizers,
     ):
         shim.install()
