@@ -8,6 +8,7 @@ from torch_lazy.loading import _autoload
 
 # isort: split
 
+from torch_lazy import amp
 from torch_lazy.config import config
 from torch_lazy.device import (
     can_device_access_peer,
@@ -78,6 +79,7 @@ __all__ = [
     "Stream",
     "StreamContext",
     "_autoload",
+    "amp",
     "can_device_access_peer",
     "compile_count",
     "config",
