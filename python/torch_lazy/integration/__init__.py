@@ -8,6 +8,7 @@ from torch_lazy.integration import (
     generator,
     multiprocessing,
     optimizers,
+    pinned_memory,
     safetensors,
     serialization,
     storage,
@@ -27,9 +28,10 @@ def install_all() -> None:
         deepcopy,
         generator,
         multiprocessing,
+        optimizers,
         safetensors,
         serialization,
         storage,
-        optimizers,
+        pinned_memory,
     ):
         shim.install()

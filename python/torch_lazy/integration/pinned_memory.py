@@ -1,0 +1,55 @@
+"""``Tensor.pin_memory()`` and ``DataLoader(pin_memory=True)`` on machines without an accelerator.
+
+Pinned memory is memory of the CPU that another processor reads by itself. Device ``lazy`` reads all
+memory of the CPU, so there is nothing to pin; but scripts pin what they send to a device, and
+PyTorch raises or warns where it finds none. With an accelerator everything is as PyTorch has it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils.data import dataloader
+
+_pin_memory = torch.Tensor.pin_memory
+# The machine's own, whatever torch.accelerator is made to mean.
+_real_accelerator = torch._C._accelerator_getAccelerator
+
+
+@functools.wraps(_pin_memory)
+def _tensor_pin_memory(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    if self.device.type == "lazy":
+        raise RuntimeError(
+            f"cannot pin '{self.type()}' only dense CPU tensors can be pinned: device lazy has no "
+            "pinned memory, send the tensor as it is"
+        )
+    if self.device.type != "cpu" or self.layout != torch.strided or _real_accelerator():
+        return _pin_memory(self, *args, **kwargs)
+    # A copy, as in pinned memory: whoever writes to it does not write to the original.
+    return self.clone()
+
+
+def _without_pinning(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def __init__(self: Any, loader: Any) -> None:
+        if not loader.pin_memory or _real_accelerator():
+            return original(self, loader)
+        pin_memory_device = loader.pin_memory_device
+        loader.pin_memory, loader.pin_memory_device = False, ""
+        try:
+            original(self, loader)
+        finally:
+            loader.pin_memory, loader.pin_memory_device = True, pin_memory_device
+        return None
+
+    return __init__
+
+
+def install() -> None:
+    """Wraps ``Tensor.pin_memory`` and what iterates over a ``DataLoader``; call once."""
+    torch.Tensor.pin_memory = _tensor_pin_memory  # type: ignore[method-assign]
+    iterator = dataloader._BaseDataLoaderIter
+    iterator.__init__ = _without_pinning(iterator.__init__)  # type: ignore[method-assign]
