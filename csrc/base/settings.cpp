@@ -165,7 +165,10 @@ std::vector<Setting> behaviour_settings() {
       "not the numbers that eager on the CPU draws; `\"eager\"`: those numbers, drawn by ATen at "
       "the "
       "call");
-  return {std::move(defer), std::move(backend), std::move(rng)};
+  Setting accelerator =
+      flag("accelerator", &Config::accelerator,
+           "`torch.accelerator` means device `lazy` on a machine that has no other accelerator");
+  return {std::move(defer), std::move(backend), std::move(rng), std::move(accelerator)};
 }
 
 std::vector<Setting> checking_settings() {

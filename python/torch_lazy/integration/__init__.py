@@ -1,6 +1,7 @@
 """One small module per feature of PyTorch, or of a library beside it, that needs a shim."""
 
 from torch_lazy.integration import (
+    accelerator,
     autocast,
     deepcopy,
     dlpack,
@@ -25,13 +26,14 @@ def install_all() -> None:
         autocast,
         fake_tensors,
         upstream_lazy,
+        accelerator,
         deepcopy,
         generator,
         multiprocessing,
         optimizers,
+        pinned_memory,
         safetensors,
         serialization,
         storage,
-        pinned_memory,
     ):
         shim.install()
