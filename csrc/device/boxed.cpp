@@ -16,24 +16,6 @@ at::Tensor inner_tensor(const at::Tensor& tensor) {
   return impl ? impl->inner() : tensor;
 }
 
-c10::IValue inner_value(const c10::IValue& value) {
-  if (value.isTensor()) return inner_tensor(value.toTensor());
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> list;
-    for (const at::Tensor& tensor : value.toTensorList()) list.push_back(inner_tensor(tensor));
-    return list;
-  }
-  if (value.isOptionalTensorList()) {
-    c10::List<std::optional<at::Tensor>> list;
-    for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList())
-      list.push_back(tensor ? std::optional<at::Tensor>(inner_tensor(*tensor)) : std::nullopt);
-    return list;
-  }
-  if (value.isDevice()) return inner_device(value.toDevice());
-  if (value.isGenerator()) return inner_generator(value.toGenerator());
-  return value;
-}
-
 void count_versions(const Effects& effects, c10::ArrayRef<c10::IValue> arguments) {
   const auto count = [](const at::Tensor& tensor) {
     if (tensor.defined() && !tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
@@ -74,6 +56,24 @@ void wrap_results(Call& call, const c10::FunctionSchema& schema, size_t base,
 }
 
 }  // namespace
+
+c10::IValue inner_value(const c10::IValue& value) {
+  if (value.isTensor()) return inner_tensor(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& tensor : value.toTensorList()) list.push_back(inner_tensor(tensor));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList())
+      list.push_back(tensor ? std::optional<at::Tensor>(inner_tensor(*tensor)) : std::nullopt);
+    return list;
+  }
+  if (value.isDevice()) return inner_device(value.toDevice());
+  if (value.isGenerator()) return inner_generator(value.toGenerator());
+  return value;
+}
 
 void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();

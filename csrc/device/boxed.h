@@ -11,4 +11,7 @@ namespace torch_lazy {
 void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                   torch::jit::Stack* stack);
 
+// An argument as the inner kernel takes it: tensors, devices and generators of the CPU.
+c10::IValue inner_value(const c10::IValue& value);
+
 }  // namespace torch_lazy

@@ -113,6 +113,7 @@ void register_boxed_kernels() {
 void register_device() {
   register_philox_operators();
   register_guard();
+  register_sparse_operators();
   register_boxed_kernels();
   register_composites();
   register_autocast();

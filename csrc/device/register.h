@@ -25,6 +25,9 @@ void register_view_autograd(torch::Library& library);
 // Composite operators that decompose by device: they must choose what eager chooses on the CPU.
 void register_composites();
 
+// Sparse tensors of the device.
+void register_sparse_operators();
+
 void register_device();
 
 }  // namespace torch_lazy

@@ -12,6 +12,7 @@ from torch_lazy.integration import (
     pinned_memory,
     safetensors,
     serialization,
+    sparse,
     storage,
     tensor,
     upstream_lazy,
@@ -35,5 +36,6 @@ def install_all() -> None:
         safetensors,
         serialization,
         storage,
+        sparse,
     ):
         shim.install()
