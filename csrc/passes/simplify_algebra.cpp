@@ -287,12 +287,14 @@ Value* simpler_value(GraphBuilder& builder, Node* node, c10::IntArrayRef input_o
   for (size_t i = 0; i < operands; ++i) {
     Value* const operand = node->input(i);
     if (operand->node()->kind() != c10::aten::full) continue;
+    const auto number = uniform_number(operand);
+    if (!number) continue;  // it is an input of the window
     std::vector<int64_t> sizes;
     for (size_t j = 0; j < operands; ++j)
       if (j != i) sizes = broadcast_sizes(sizes, info_of(node->input(j)).sizes);
     const TensorInfo info = info_of(operand);
     if (sizes == info_of(node->output()).sizes)
-      node->replaceInput(i, builder.number(*uniform_number(operand), info.dtype));
+      node->replaceInput(i, builder.number(*number, info.dtype));
   }
   if (is_cast(node))
     if (Value* shorter = shorter_cast(builder, node)) return shorter;

@@ -322,3 +322,19 @@ def test_windows_with_promoted_numbers_are_verified():
     result = run_script(VERIFIED)
 
     assert result.returncode == 0, result.stderr
+
+
+def test_a_tensor_that_is_filled_with_a_changing_number_is_compiled():
+    """As a schedule sets a rate that is in a tensor."""
+    rate = torch.tensor(1.0, device="lazy")
+
+    def step(number):
+        rate.fill_(number)
+        return rate + 1
+
+    before = torch_lazy.metrics()["fallbacks"].get("window not compiled", 0)
+    results, counted = pass_by_pass(step, [0.5, 1.5, 2.5, 3.5, 4.5])
+
+    assert torch_lazy.metrics()["fallbacks"].get("window not compiled", 0) == before
+    assert is_hot(counted[-1])
+    assert results[-1].item() == 5.5
