@@ -16,7 +16,8 @@ namespace torch_lazy {
 //  - no operator draws random numbers, returns a view or writes an argument, but
 //  - as_strided: with constant arguments, of a value that is no view itself, in its bounds, and
 //  - copy_ at the end: to an input, or a part of one, from a value that a node made in memory of
-//    its own, of the same dtype, sizes and strides;
+//    its own, of the same dtype and sizes: simplify drops copies between layouts, and copying lays
+//    out;
 //  - as_strided_scatter has constant arguments, is in bounds, and writes no element twice;
 //  - outputs are made by nodes in memory of their own, and none is returned twice; one may also be
 //    what is written to an input, of which it is a copy then;
