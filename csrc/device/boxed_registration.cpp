@@ -116,6 +116,7 @@ void register_device() {
   register_sparse_operators();
   register_boxed_kernels();
   register_composites();
+  register_collectives();
   register_autocast();
 }
 

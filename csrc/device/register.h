@@ -24,6 +24,8 @@ void register_streams(torch::Library& library);
 void register_view_autograd(torch::Library& library);
 // Composite operators that decompose by device: they must choose what eager chooses on the CPU.
 void register_composites();
+// Operators of torch.distributed.
+void register_collectives();
 
 // Sparse tensors of the device.
 void register_sparse_operators();
