@@ -117,6 +117,7 @@ void register_device() {
   register_boxed_kernels();
   register_composites();
   register_collectives();
+  register_data_parallel_timer();
   register_autocast();
 }
 

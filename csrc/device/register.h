@@ -24,8 +24,9 @@ void register_streams(torch::Library& library);
 void register_view_autograd(torch::Library& library);
 // Composite operators that decompose by device: they must choose what eager chooses on the CPU.
 void register_composites();
-// Operators of torch.distributed.
+// Operators of torch.distributed, and what DistributedDataParallel asks of a device.
 void register_collectives();
+void register_data_parallel_timer();
 
 // Sparse tensors of the device.
 void register_sparse_operators();
