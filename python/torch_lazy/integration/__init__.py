@@ -4,6 +4,7 @@ from torch_lazy.integration import (
     accelerator,
     autocast,
     deepcopy,
+    distributed,
     dlpack,
     fake_tensors,
     generator,
@@ -35,7 +36,8 @@ def install_all() -> None:
         pinned_memory,
         safetensors,
         serialization,
-        storage,
         sparse,
+        storage,
+        distributed,
     ):
         shim.install()
