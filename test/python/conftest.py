@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,7 @@ os.environ.setdefault("TORCH_LAZY_VERIFY_PASSES", "1")
 
 import torch
 from behaviour import LAZY, torch_lazy
+from ranks import Ranks
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -83,6 +85,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def device(request: pytest.FixtureRequest) -> str:
     """The name of the device under test."""
     return request.config.getoption("--device")
+
+
+def _world(size: int) -> Iterator[Ranks]:
+    ranks = Ranks(size)
+    yield ranks
+    ranks.close()
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[Ranks]:
+    """Two processes that communicate."""
+    yield from _world(2)
+
+
+@pytest.fixture(scope="module")
+def four() -> Iterator[Ranks]:
+    """Four processes that communicate."""
+    yield from _world(4)
 
 
 @pytest.fixture(autouse=True)

@@ -9,22 +9,7 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 import torch.distributed.nn.functional as differentiable
 from behaviour import hot, torch_lazy
-from ranks import Ranks
 from torch import Tensor
-
-
-@pytest.fixture(scope="module")
-def two():
-    ranks = Ranks(2)
-    yield ranks
-    ranks.close()
-
-
-@pytest.fixture(scope="module")
-def four():
-    ranks = Ranks(4)
-    yield ranks
-    ranks.close()
 
 
 def pending(device: str, rows: int = 4) -> Tensor:

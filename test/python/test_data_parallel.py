@@ -8,27 +8,13 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from behaviour import wait_for_compiles
-from ranks import Ranks, on_cpu
+from ranks import on_cpu
 from torch import Tensor, nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
 STEPS = 20
 BATCH = 8
-
-
-@pytest.fixture(scope="module")
-def two():
-    ranks = Ranks(2)
-    yield ranks
-    ranks.close()
-
-
-@pytest.fixture(scope="module")
-def four():
-    ranks = Ranks(4)
-    yield ranks
-    ranks.close()
 
 
 class TinyGPT(nn.Module):
