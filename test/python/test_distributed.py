@@ -233,6 +233,10 @@ dist.destroy_process_group()
 """
 
 
+# A store for each attempt: in the launcher's, gloo may find addresses of processes that died.
+STORE_OF_ITS_OWN = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+
+
 def losses_of_torchrun(folder, device: str, killed_at: int) -> list[float]:
     script, saved = folder / "training.py", folder / f"{device}{killed_at}.pt"
     script.write_text(TRAINING)
@@ -250,7 +254,7 @@ def losses_of_torchrun(folder, device: str, killed_at: int) -> list[float]:
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", **STORE_OF_ITS_OWN},
         check=False,
     )
     assert done.returncode == 0, done.stderr
