@@ -15,6 +15,7 @@ from torch_lazy.integration import (
     serialization,
     sparse,
     storage,
+    sync_batch_norm,
     tensor,
     upstream_lazy,
 )
@@ -30,6 +31,7 @@ def install_all() -> None:
         upstream_lazy,
         accelerator,
         deepcopy,
+        distributed,
         generator,
         multiprocessing,
         optimizers,
@@ -38,6 +40,6 @@ def install_all() -> None:
         serialization,
         sparse,
         storage,
-        distributed,
+        sync_batch_norm,
     ):
         shim.install()
