@@ -7,6 +7,7 @@ from torch_lazy.integration import (
     distributed,
     dlpack,
     fake_tensors,
+    fully_shard,
     generator,
     multiprocessing,
     optimizers,
@@ -40,6 +41,7 @@ def install_all() -> None:
         serialization,
         sparse,
         storage,
+        fully_shard,
         sync_batch_norm,
     ):
         shim.install()
