@@ -314,6 +314,27 @@ def test_a_window_that_does_not_know_the_tensor_stays_open(two, device):
     assert two.run(flushes_of_a_stranger, device) == [0, 0]
 
 
+def of_a_failed_value(device):
+    """The error of a deferred operation is the collective's, which then is not begun; the ranks
+    can communicate afterwards."""
+    table = torch.arange(12.0).to(device).reshape(4, 3)
+
+    def look_up(index):
+        y = table.index_select(0, index) * 2
+        dist.all_reduce(y)
+        return y
+
+    inside, outside = torch.tensor([1, 2]).to(device), torch.tensor([1, 9]).to(device)
+    hot(look_up, inside)
+    with pytest.raises((IndexError, RuntimeError), match="index out of range"):
+        look_up(outside)
+    return look_up(inside)
+
+
+def test_a_collective_raises_the_error_of_a_deferred_operation(two, device):
+    two.same_on(device, of_a_failed_value)
+
+
 # ---------------------------------------------------------------- asynchronous work
 
 
