@@ -105,13 +105,17 @@ def test_there_is_one_lazy_device(file):
 
 
 @pytest.mark.recording
-def test_saving_does_not_stop_deferring(device, tmp_path):
-    x = torch.arange(8.0).to(device)
+@pytest.mark.parametrize("whole_model", [False, True], ids=["save_file", "save_model"])
+def test_saving_does_not_stop_deferring(device, tmp_path, whole_model):
+    net = nn.Linear(3, 3).to(device).requires_grad_(False)
 
     def step():
-        x.mul_(0.5).add_(1)
+        net.weight.mul_(0.5).add_(1)
 
-    safetensors_torch.save_file({"x": x}, tmp_path / "x.safetensors")
+    if whole_model:
+        safetensors_torch.save_model(net, tmp_path / "net.safetensors")
+    else:
+        safetensors_torch.save_file(net.state_dict(), tmp_path / "net.safetensors")
     hot(step)
 
     assert deferred(step) == 2

@@ -3,9 +3,8 @@
 PyTorch's own methods go to a storage's data pointer, and that of a lazy storage is null: its bytes
 are in a CPU storage inside, its *buffer*, once pending work has run. So a method is done on the
 buffer. That is not marked as shared, except where its memory stays with others: in a slice, or in
-shared memory. ``data_ptr()`` does not mark it either. Libraries ask for a storage's address to
-tell storages apart, each time they save a model, and would stop every later operation on its
-parameters from being deferred; ``Tensor.data_ptr()`` is for those who use the memory for longer.
+shared memory. ``data_ptr()`` does not mark it either: who asks for the address of a storage wants
+to tell storages apart, while ``Tensor.data_ptr()`` is for those who use the memory (tensor.py).
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
@@ -25,12 +26,26 @@ def _module_lazy(self: torch.nn.Module, device: int | None = None) -> torch.nn.M
 _data_ptr = torch.Tensor.data_ptr
 
 
+# They ask where a tensor lies to tell tensors apart, as when a model is saved, and forget it.
+_ASK_FOR_IDENTITY = frozenset({"accelerate", "peft", "safetensors", "torch", "transformers"})
+
+
 def _lazy_data_ptr(self: torch.Tensor) -> int:
-    """Address of the first element; on device ``lazy`` pending work runs first."""
+    """Address of the first element; on device ``lazy`` pending work runs first.
+
+    Who has the address may use the memory at any time, so operations on it run at the call from
+    then on, unless a library asked that is known to look at nothing but the number.
+    """
     if self.device.type != "lazy":
         return _data_ptr(self)
     from torch_lazy import _C
 
+    caller = sys._getframe(1).f_globals.get("__name__", "")
+    if caller.partition(".")[0] in _ASK_FOR_IDENTITY:
+        if self.numel() == 0:
+            return 0
+        buffer = _C.storage_buffer(self.untyped_storage())
+        return buffer.data_ptr() + self.storage_offset() * self.element_size()
     return _data_ptr(_C.export_inner(self.detach()))
 
 
