@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -118,7 +118,7 @@ inline std::vector<Elements> compiled_and_run(const Kernel& kernel, KernelArgume
     std::vector<char>& memory = shifted.emplace_back(elements.bytes.size() + 128);
     char* line = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
     pointers.push_back(line + (arguments.aligned ? 0 : bytes_of(elements.type)));
-    std::memcpy(pointers.back(), elements.bytes.data(), elements.bytes.size());
+    std::copy(elements.bytes.begin(), elements.bytes.end(), static_cast<char*>(pointers.back()));
   }
   const int64_t reduced = product_of(kernel.reduction, arguments);
   std::vector<char> scratch(scratch_bytes(printed.scratch_values, reduced));
@@ -132,7 +132,7 @@ inline std::vector<Elements> compiled_and_run(const Kernel& kernel, KernelArgume
   run(work_items / 2, work_items);
   for (size_t i = 0; i < shifted.size(); ++i) {
     std::vector<char>& bytes = arguments.buffers[i].bytes;
-    std::memcpy(bytes.data(), pointers[i], bytes.size());
+    std::copy_n(static_cast<const char*>(pointers[i]), bytes.size(), bytes.begin());
   }
   return arguments.buffers;
 }
