@@ -138,11 +138,8 @@ c10::intrusive_ptr<LazyTensorImpl> LazyTensorImpl::make_stand_in(const c10::Tens
 }
 
 void LazyTensorImpl::follow(c10::TensorImpl& holder) {
-  if (holder_.load(std::memory_order_relaxed) != &holder)
-    holder_.store(&holder, std::memory_order_relaxed);
-  if (storage_.is_alias_of(holder.unsafe_storage()) && sizes() == holder.sizes() &&
-      strides() == holder.strides() && storage_offset() == holder.storage_offset())
-    return;
+  holder_.store(&holder, std::memory_order_relaxed);
+  if (follows(holder)) return;
   storage_ = holder.unsafe_storage();
   take_geometry(holder);
   inner_ = at::Tensor();

@@ -52,6 +52,12 @@ class LazyTensorImpl final : public c10::TensorImpl {
   // For a tensor whose object PyTorch made, see stand_in.h. `like` has the storage of a lazy
   // tensor.
   static c10::intrusive_ptr<LazyTensorImpl> make_stand_in(const c10::TensorImpl& like);
+  // Whether this stands in for the holder as it is now.
+  bool follows(const c10::TensorImpl& holder) const {
+    return holder_.load(std::memory_order_relaxed) == &holder &&
+           storage_.is_alias_of(holder.unsafe_storage()) && sizes() == holder.sizes() &&
+           strides() == holder.strides() && storage_offset_ == holder.storage_offset();
+  }
   // Takes over the holder's metadata where they differ.
   void follow(c10::TensorImpl& holder);
   // The holder takes over this stand-in's; nothing for any other tensor.

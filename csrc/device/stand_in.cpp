@@ -47,10 +47,12 @@ LazyTensorImpl& give_stand_in(c10::TensorImpl& holder) {
 }  // namespace
 
 LazyTensorImpl* stand_in_of(c10::TensorImpl& holder) {
+  LazyTensorImpl* const kept = kept_by(holder);
+  if (kept && kept->follows(holder)) [[likely]]
+    return kept;
   if (typeid(holder) != typeid(c10::TensorImpl) || !holder.has_storage()) return nullptr;
   c10::StorageImpl* const storage = holder.unsafe_storage().unsafeGetStorageImpl();
   if (!storage || typeid(*storage) != typeid(LazyStorage)) return nullptr;
-  LazyTensorImpl* const kept = kept_by(holder);
   LazyTensorImpl& stand_in = kept ? *kept : give_stand_in(holder);
   stand_in.follow(holder);
   return &stand_in;
