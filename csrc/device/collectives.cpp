@@ -5,6 +5,8 @@
 // after the call, on threads of the backend. That is safe without more: a storage's buffer keeps
 // its identity, the tensors given to the backend keep the buffer alive, no window that is open
 // knows the tensors, and a program may not touch them before it has waited, on any device.
+#include "device/collectives.h"
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/alias.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
@@ -137,6 +139,10 @@ void collective_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet,
 }
 
 }  // namespace
+
+void wait_if_work(const c10::IValue& value) {
+  if (is_work(value)) value.toCustomClass<c10d::Work>()->wait();
+}
 
 void register_collectives() {
   torch::Library& c10d = immortal_library(torch::Library::IMPL, "c10d", c10::DispatchKey::Lazy);

@@ -100,8 +100,9 @@ at::Tensor group_norm(const at::Tensor& input, int64_t groups,
     return tensor && tensor->defined() ? std::optional(tensor->contiguous()) : std::nullopt;
   };
   const auto gamma = contiguous(weight), beta = contiguous(bias);
-  return std::get<0>(at::native_group_norm(input.contiguous(format), gamma, beta, input.size(0),
-                                           input.size(1), input.numel() / (input.size(0) * input.size(1)), groups, eps));
+  return std::get<0>(
+      at::native_group_norm(input.contiguous(format), gamma, beta, input.size(0), input.size(1),
+                            input.numel() / (input.size(0) * input.size(1)), groups, eps));
 }
 
 }  // namespace

@@ -66,10 +66,7 @@ const at::Tensor& LazyTensorImpl::resident_inner() {
   TORCH_INTERNAL_ASSERT(state.resident(), "a lazy storage has neither memory nor a window");
   if (!inner_.defined()) {
     inner_ = make_inner(state.buffer, *this);
-  } else if (key_set().has_any(
-                 c10::DispatchKeySet({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative})) ||
-             inner_.unsafeGetTensorImpl()->key_set().has_any(
-                 c10::DispatchKeySet({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative}))) {
+  } else if (tensor_flags(*inner_.unsafeGetTensorImpl()) != tensor_flags(*this)) {
     // _conj() flips the bit of the outer tensor after its alias was made.
     inner_ = make_inner(state.buffer, *this);
   }
@@ -129,9 +126,7 @@ c10::intrusive_ptr<LazyTensorImpl> LazyTensorImpl::make_stand_in(const c10::Tens
   auto made =
       c10::make_intrusive<LazyTensorImpl>(c10::Storage(like.unsafe_storage()), like.dtype());
   made->take_geometry(like);
-  const uint8_t flags = tensor_flags(like);
-  if (flags & kConj) made->_set_conj(true);
-  if (flags & kNeg) made->_set_neg(true);
+  made->key_set_ = keys_to_mirror(like);
   if (typeid(like) == typeid(LazyTensorImpl))
     made->binding = static_cast<const LazyTensorImpl&>(like).binding;
   return made;
@@ -141,6 +136,7 @@ void LazyTensorImpl::follow(c10::TensorImpl& holder) {
   holder_.store(&holder, std::memory_order_relaxed);
   if (follows(holder)) return;
   storage_ = holder.unsafe_storage();
+  key_set_ = keys_to_mirror(holder);
   take_geometry(holder);
   inner_ = at::Tensor();
   binding = {};

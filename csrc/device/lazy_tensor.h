@@ -55,8 +55,9 @@ class LazyTensorImpl final : public c10::TensorImpl {
   // Whether this stands in for the holder as it is now.
   bool follows(const c10::TensorImpl& holder) const {
     return holder_.load(std::memory_order_relaxed) == &holder &&
-           storage_.is_alias_of(holder.unsafe_storage()) && sizes() == holder.sizes() &&
-           strides() == holder.strides() && storage_offset_ == holder.storage_offset();
+           storage_.is_alias_of(holder.unsafe_storage()) && key_set_ == keys_to_mirror(holder) &&
+           sizes() == holder.sizes() && strides() == holder.strides() &&
+           storage_offset_ == holder.storage_offset();
   }
   // Takes over the holder's metadata where they differ.
   void follow(c10::TensorImpl& holder);
@@ -81,6 +82,12 @@ class LazyTensorImpl final : public c10::TensorImpl {
   void release_resources() override;
 
  private:
+  // Of the tensor that a stand-in is like: autograd's and inference mode's, conjugate and negative.
+  // Not Python's, which belong to one object.
+  static c10::DispatchKeySet keys_to_mirror(const c10::TensorImpl& like) {
+    return like.key_set() - c10::python_ks;
+  }
+
   template <class Version>
   c10::intrusive_ptr<TensorImpl> copy_and_detach(Version&& version,
                                                  bool allow_metadata_change) const;

@@ -24,6 +24,7 @@
 #include "base/immortal_library.h"
 #include "device/boxed.h"
 #include "device/call.h"
+#include "device/collectives.h"
 #include "device/register.h"
 #include "ops/thread_state.h"
 
@@ -59,6 +60,12 @@ class SparseCall {
   }
 
   // What an argument has become that the operator wrote to.
+  void write_back(const c10::IValue& argument, const c10::IValue& inner) {
+    if (argument.isTensor()) return write_back(argument.toTensor(), inner.toTensor());
+    if (!argument.isTensorList()) return;
+    const auto arguments = argument.toTensorList(), inners = inner.toTensorList();
+    for (size_t i = 0; i < arguments.size(); ++i) write_back(arguments.get(i), inners.get(i));
+  }
   void write_back(const at::Tensor& argument, const at::Tensor& inner) {
     if (at::SparseTensorImpl* const impl = sparse_impl(argument)) {
       const auto& from = *static_cast<at::SparseTensorImpl*>(inner.unsafeGetTensorImpl());
@@ -137,10 +144,13 @@ void sparse_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::ji
   // By its arguments: an operator may have sparse and strided ones, and the CPU a kernel for each.
   op.callBoxed(stack);
 
+  // Collectives write the tensors of their lists, which no schema says, and may still be at it.
+  const bool collective = op.operator_name().getNamespace() == "c10d";
+  if (collective)
+    for (size_t i = base; i < stack->size(); ++i) wait_if_work((*stack)[i]);
   for (size_t i = 0; i < count; ++i) {
     const c10::AliasInfo* const alias = schema.arguments()[i].alias_info();
-    if (alias && alias->isWrite() && arguments[i].isTensor())
-      call.write_back(arguments[i].toTensor(), inner[i].toTensor());
+    if (collective || (alias && alias->isWrite())) call.write_back(arguments[i], inner[i]);
   }
   for (size_t i = 0; i < schema.returns().size(); ++i) {
     c10::IValue& value = (*stack)[base + i];

@@ -46,6 +46,17 @@ def test_all_reduce_of_a_dtype(two, device, dtype):
     two.same_on(device, all_reduce_of, dtype)
 
 
+def all_reduce_of_sparse(device):
+    rank = dist.get_rank()
+    x = torch.sparse_coo_tensor([[rank]], [rank + 1.0], (4,)).to(device)
+    dist.all_reduce(x)
+    return x.to_dense()
+
+
+def test_all_reduce_of_sparse_tensors(two, device):
+    two.same_on(device, all_reduce_of_sparse)
+
+
 def broadcast(device):
     x = pending(device)
     dist.broadcast(x, src=1)

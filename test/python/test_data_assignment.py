@@ -180,6 +180,17 @@ def test_conjugated_and_negated_views_can_be_given_as_data(device):
     same(tensor.clone().cpu(), values.conj().imag.clone())
 
 
+def test_data_given_in_inference_mode_leaves_a_tensor_that_can_be_trained(device):
+    def program(where):
+        weight, data = torch.zeros(6, requires_grad=True), torch.arange(6.0).to(where)
+        with torch.inference_mode():
+            weight.data = data
+        weight.view(2, 3).square().sum().backward()
+        return weight.grad
+
+    same(hot(lambda: program(device)).cpu(), program("cpu"))
+
+
 def test_sparse_data_is_refused_as_on_other_devices(device):
     tensor = torch.zeros(2, 2, device=device)
 
