@@ -80,7 +80,7 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
                    std::optional<at::Layout> layout, std::optional<at::Device> device,
                    std::optional<bool> pin_memory, bool non_blocking,
                    std::optional<at::MemoryFormat> memory_format) {
-  const bool to_lazy = !device || device->type() == c10::DeviceType::Lazy;
+  const bool to_lazy = !device || inner_device(*device) != *device;
   if (to_lazy && self.device().is_cpu() && !lazy_impl(self)) {
     const StepThreadState state;
     if (is_plain_cpu(self)) {

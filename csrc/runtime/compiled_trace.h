@@ -68,7 +68,7 @@ class CompiledTrace : public std::enable_shared_from_this<CompiledTrace> {
   const bool deterministic_;
   std::vector<uint32_t>
       dynamic_scalar_begins_;  // by operation, and one past; none without dynamic_scalars
-  std::vector<std::vector<OutputMetadata>> outputs_;  // by operation
+  std::vector<std::vector<OutputMetadata>> outputs_;           // by operation
   std::unordered_set<std::shared_ptr<const CodeLines>> code_;  // of the tape's source locations
   // Guarded by one lock of all traces, which is held for a few instructions (compiled_trace.cpp):
   std::vector<bool> live_;

@@ -88,8 +88,7 @@ TEST(VerifyFunctional, FindsViewsBeyondMemory) {
 }
 
 TEST(VerifyFunctional, FindsOutputsThatShareMemory) {
-  EXPECT_EQ(complaint(with_neg("  return (%y, %y)\n")),
-            "%6 is returned twice");
+  EXPECT_EQ(complaint(with_neg("  return (%y, %y)\n")), "%6 is returned twice");
   EXPECT_EQ(complaint("  return (%x)\n"), "output %x is no node's own memory");
 }
 

@@ -167,6 +167,8 @@ def test_debug_output_names_both_operations_of_a_failed_guard():
 def test_a_device_index_that_does_not_exist_is_refused():
     with pytest.raises(RuntimeError, match="no device lazy:1"):
         torch.ones(2, device="lazy:1")
+    with pytest.raises(RuntimeError, match="no device lazy:1"):
+        torch.ones(2).to("lazy:1")
 
 
 @pytest.mark.recording
