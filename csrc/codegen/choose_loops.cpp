@@ -157,8 +157,9 @@ class Finisher {
     int64_t block = std::min(last, kLongestBlock);
     if (parallel <
         extents.size()) {  // blocks are all the parallelism that a column reduction may have
-      const int64_t share = (last + 2 * context_.threads - 1) / (2 * context_.threads);
-      const int64_t tile = 4 * context_.lanes;
+      const int64_t share =
+          (last + int64_t{2} * context_.threads - 1) / (int64_t{2} * context_.threads);
+      const int64_t tile = int64_t{4} * context_.lanes;
       block = std::min(block, std::max(tile, (share + tile - 1) / tile * tile));
     }
     kernel.block = slot(block);

@@ -52,7 +52,7 @@ void NestPrinter::print() {
     const std::string end = "first + " + name_of_size(kernel.block);
     out_.line("const int64 last = " + least(end, name_of_size(kernel.parallel.back())) + ";");
     const int copies = tile_copies(kernel, context_.target, context_.schedule);
-    const int64_t step = copies * context_.target.lanes;
+    const int64_t step = int64_t{copies} * context_.target.lanes;
     print_lanes({"first", "last"}, copies,
                 is_multiple(kernel.block, step) && is_multiple(kernel.parallel.back(), step),
                 any_nontemporal(), [&](const Body& body) {
@@ -72,14 +72,15 @@ void NestPrinter::print_scratch() {
     if (!elements.empty()) elements += " * ";
     elements += name_of_size(extent);
   }
-  std::string run = "(" + elements + " + 127) / 64 * " + text_of(64 * context_.scratch_lanes);
+  std::string run =
+      "(" + elements + " + 127) / 64 * " + text_of(int64_t{64} * context_.scratch_lanes);
   out_.line("const int64 run = " + run + ";");
   for (size_t i = 0; i < kernel.exprs.size(); ++i) {
     const int32_t place = context_.schedule.scratch_places[i];
     if (place < 0) continue;
     const std::string type = scalar_type(kernel.exprs[i].type);
-    out_.line(type + "* const m" + text_of(i) + " = (" + type + "*)(scratch + " + text_of(place) +
-              " * run);");
+    out_.line(type + "* const m" + text_of(int64_t(i)) + " = (" + type + "*)(scratch + " +
+              text_of(place) + " * run);");
   }
 }
 
@@ -230,7 +231,7 @@ void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors
     return;
   }
   const int lanes = context_.target.lanes;
-  const std::string step = text_of(lanes * copies);
+  const std::string step = text_of(int64_t{lanes} * copies);
   const bool masks = lanes > 1 && !whole_vectors;
   if (!masks && copies == 1) {
     out_.open("for (int64 i = " + range.first + "; i < " + range.last + "; i += " + step + ")");

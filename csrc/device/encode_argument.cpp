@@ -59,7 +59,7 @@ void encode(OpenOperation& operation, at::TensorList tensors) {
 
 void encode(OpenOperation& operation, const c10::List<std::optional<at::Tensor>>& tensors) {
   operation.word(make_word(Tag::kOptionalTensorList, uint32_t(tensors.size())));
-  for (const std::optional<at::Tensor>& tensor : tensors) encode(operation, tensor);
+  for (const std::optional<at::Tensor> tensor : tensors) encode(operation, tensor);
 }
 
 void encode(OpenOperation& operation, const at::Scalar& scalar) {

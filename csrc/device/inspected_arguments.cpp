@@ -26,7 +26,7 @@ void InspectedArguments::inspect(const at::Tensor& tensor) {
 }
 
 void InspectedArguments::inspect(const c10::List<std::optional<at::Tensor>>& tensors) {
-  for (const std::optional<at::Tensor>& tensor : tensors) {
+  for (const std::optional<at::Tensor> tensor : tensors) {
     if (tensor && tensor->defined()) note(kMask, is_mask(tensor->scalar_type()));
     inspect(tensor);
   }

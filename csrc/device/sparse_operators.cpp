@@ -37,8 +37,8 @@ at::SparseTensorImpl* sparse_impl(const at::Tensor& tensor) {
   return sparse ? static_cast<at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl()) : nullptr;
 }
 
-at::Tensor make_sparse(const at::SparseTensorImpl& like, at::Tensor indices, at::Tensor values,
-                       c10::Device device) {
+at::Tensor make_sparse(const at::SparseTensorImpl& like, const at::Tensor& indices,
+                       const at::Tensor& values, c10::Device device) {
   return at::native::new_with_dims_and_tensor_sparse_symint(
       like.sparse_dim(), like.dense_dim(), c10::fromIntArrayRefSlow(like.sizes()), indices, values,
       c10::typeMetaToScalarType(like.dtype()), c10::kSparse, device, false, like.coalesced());
@@ -123,7 +123,7 @@ class SparseCall {
     }
     return remember(inner);
   }
-  at::Tensor remember(at::Tensor inner) {
+  at::Tensor remember(const at::Tensor& inner) {
     parts_.push_back({wrap_inner(inner), inner});
     return parts_.back().lazy;
   }

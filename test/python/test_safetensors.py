@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import safetensors.torch as safetensors_torch
 import torch
 from behaviour import deferred, hot, run_script, same
 from saving import base_type
 from torch import nn
-
-safetensors_torch = pytest.importorskip(
-    "safetensors.torch", reason="safetensors is no dependency: it is shimmed where it is installed"
-)
 
 
 class Tied(nn.Module):

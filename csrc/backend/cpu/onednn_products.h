@@ -10,6 +10,7 @@
 // shape is not admitted.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 
