@@ -17,6 +17,7 @@
 #include "base/fork.h"
 #include "base/immortal_library.h"
 #include "device/lazy_tensor.h"
+#include "device/replace_tensors.h"
 
 namespace torch_lazy {
 namespace {
@@ -69,18 +70,6 @@ at::Tensor cast(const at::Tensor& tensor, c10::ScalarType dtype) {
   return made;
 }
 
-// Calls visit(tensor) for every tensor among the arguments and puts what it returns in its place.
-template <typename Visit>
-void replace_tensors(c10::IValue& value, const Visit& visit) {
-  if (value.isTensor()) {
-    value = visit(value.toTensor());
-  } else if (value.isTensorList()) {
-    c10::List<at::Tensor> list;
-    for (const at::Tensor& tensor : value.toTensorList()) list.push_back(visit(tensor));
-    value = std::move(list);
-  }
-}
-
 enum class Policy { kLow, kFloat, kPromote };
 
 // The widest dtype among the eligible arguments, at least the low one.
@@ -102,7 +91,7 @@ void cast_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit:
                                 : policy == Policy::kFloat ? at::kFloat
                                                            : promoted(first, stack->end());
   for (auto value = first; value != stack->end(); ++value)
-    replace_tensors(*value, [&](const at::Tensor& tensor) { return cast(tensor, dtype); });
+    *value = replace_tensors(*value, [&](const at::Tensor& tensor) { return cast(tensor, dtype); });
   op.callBoxed(stack);
 }
 

@@ -5,6 +5,7 @@
 #include "device/call.h"
 #include "device/devices_agree.h"
 #include "device/generator.h"
+#include "device/replace_tensors.h"
 #include "plan/step.h"
 
 namespace torch_lazy {
@@ -47,10 +48,9 @@ void wrap_results(Call& call, const c10::FunctionSchema& schema, size_t base,
     if (value.isTensor()) {
       const int source = call.op().returned_arguments[i];
       value = source >= 0 ? call.argument(size_t(source)) : call.wrap(std::move(value).toTensor());
-    } else if (value.isTensorList()) {
-      c10::List<at::Tensor> list;
-      for (const at::Tensor& tensor : value.toTensorList()) list.push_back(call.wrap(tensor));
-      value = std::move(list);
+    } else {
+      value =
+          replace_tensors(value, [&call](const at::Tensor& tensor) { return call.wrap(tensor); });
     }
   }
 }
@@ -58,21 +58,9 @@ void wrap_results(Call& call, const c10::FunctionSchema& schema, size_t base,
 }  // namespace
 
 c10::IValue inner_value(const c10::IValue& value) {
-  if (value.isTensor()) return inner_tensor(value.toTensor());
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> list;
-    for (const at::Tensor& tensor : value.toTensorList()) list.push_back(inner_tensor(tensor));
-    return list;
-  }
-  if (value.isOptionalTensorList()) {
-    c10::List<std::optional<at::Tensor>> list;
-    for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList())
-      list.push_back(tensor ? std::optional<at::Tensor>(inner_tensor(*tensor)) : std::nullopt);
-    return list;
-  }
   if (value.isDevice()) return inner_device(value.toDevice());
   if (value.isGenerator()) return inner_generator(value.toGenerator());
-  return value;
+  return replace_tensors(value, inner_tensor);
 }
 
 void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {

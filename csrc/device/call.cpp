@@ -126,7 +126,8 @@ at::Tensor Call::wrap(at::Tensor inner) {
   const bool strided = inner.has_storage() && inner.layout() == c10::kStrided;
   if (!strided && operation_) operation_->give_up_outputs();
   TORCH_CHECK_NOT_IMPLEMENTED(strided, op_.name, " returned a ", inner.layout(),
-                              " tensor; device lazy has strided tensors only: call it on the cpu");
+                              " tensor; device lazy has strided tensors and sparse ones in "
+                              "coordinate form: call it on the cpu");
   const auto& arguments = arguments_.tensors();
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] && arguments[i]->is_inner(inner)) {

@@ -14,6 +14,7 @@
 #include "base/immortal_library.h"
 #include "device/call.h"
 #include "device/register.h"
+#include "device/replace_tensors.h"
 #include "ops/thread_state.h"
 
 namespace torch_lazy {
@@ -26,11 +27,11 @@ class Exchanged {
 
   // A value with CPU tensors in the place of lazy ones, at any depth of lists.
   c10::IValue to_inner(const c10::IValue& value) {
-    return replace(value, [this](const at::Tensor& lazy) { return inner(lazy); });
+    return replace_tensors(value, [this](const at::Tensor& lazy) { return inner(lazy); });
   }
   // The reverse: those tensors that stand for lazy ones become them again.
   c10::IValue to_lazy(const c10::IValue& value) const {
-    return replace(value, [this](const at::Tensor& inner) { return lazy(inner); });
+    return replace_tensors(value, [this](const at::Tensor& inner) { return lazy(inner); });
   }
   at::Tensor lazy(const at::Tensor& inner) const {
     for (const Pair& pair : pairs_)
@@ -56,23 +57,6 @@ class Exchanged {
     const StepThreadState state;
     pairs_.push_back({at::alias(impl->inner()), lazy});
     return pairs_.back().inner;
-  }
-
-  template <class Replace>
-  static c10::IValue replace(const c10::IValue& value, const Replace& replace_tensor) {
-    if (value.isTensor()) return replace_tensor(value.toTensor());
-    if (value.isTensorList()) {
-      c10::List<at::Tensor> replaced;
-      for (const at::Tensor& tensor : value.toTensorList())
-        replaced.push_back(replace_tensor(tensor));
-      return replaced;
-    }
-    if (!value.isList()) return value;
-    const c10::List<c10::IValue> list = value.toList();
-    if (list.elementType()->kind() != c10::TypeKind::ListType) return value;
-    c10::impl::GenericList replaced(list.elementType());
-    for (const c10::IValue& element : list) replaced.push_back(replace(element, replace_tensor));
-    return replaced;
   }
 
   const OperatorInfo& op_;

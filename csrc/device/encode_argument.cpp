@@ -1,17 +1,12 @@
 #include "device/encode_argument.h"
 
+#include <bit>
 #include <cstring>
 
 #include "device/lazy_tensor.h"
 
 namespace torch_lazy {
 namespace {
-
-uint64_t bits_of(double value) {
-  uint64_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
 
 // Of a type whose value is None.
 bool may_be_tensor(const c10::Type& type) {
@@ -68,8 +63,8 @@ void encode(OpenOperation& operation, const at::Scalar& scalar) {
   if (scalar.isComplex()) {
     const auto value = scalar.toComplexDouble();
     operation.word(make_word(Tag::kComplex));
-    operation.word(bits_of(value.real()));
-    return operation.word(bits_of(value.imag()));
+    operation.word(std::bit_cast<uint64_t>(value.real()));
+    return operation.word(std::bit_cast<uint64_t>(value.imag()));
   }
   encode(operation, scalar.toLong());
 }
@@ -86,7 +81,7 @@ void encode(OpenOperation& operation, int64_t value) {
 
 void encode(OpenOperation& operation, double value) {
   operation.word(make_word(Tag::kDouble));
-  operation.word(bits_of(value));
+  operation.word(std::bit_cast<uint64_t>(value));
 }
 
 void encode(OpenOperation& operation, c10::Device device) {
@@ -107,7 +102,7 @@ void encode(OpenOperation& operation, c10::SymIntArrayRef list) {
 
 void encode(OpenOperation& operation, c10::ArrayRef<double> list) {
   operation.word(make_word(Tag::kDoubleList, uint32_t(list.size())));
-  for (const double value : list) operation.word(bits_of(value));
+  for (const double value : list) operation.word(std::bit_cast<uint64_t>(value));
 }
 
 void encode(OpenOperation& operation, const c10::IValue& value, const c10::Type& type) {

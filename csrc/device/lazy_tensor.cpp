@@ -125,19 +125,22 @@ void LazyTensorImpl::rebind(const OutputMetadata& metadata) {
 c10::intrusive_ptr<LazyTensorImpl> LazyTensorImpl::make_stand_in(const c10::TensorImpl& like) {
   auto made =
       c10::make_intrusive<LazyTensorImpl>(c10::Storage(like.unsafe_storage()), like.dtype());
-  made->take_geometry(like);
-  made->key_set_ = keys_to_mirror(like);
+  made->mirror(like);
   if (typeid(like) == typeid(LazyTensorImpl))
     made->binding = static_cast<const LazyTensorImpl&>(like).binding;
   return made;
 }
 
+void LazyTensorImpl::mirror(const c10::TensorImpl& like) {
+  storage_ = like.unsafe_storage();
+  key_set_ = keys_to_mirror(like);
+  take_geometry(like);
+}
+
 void LazyTensorImpl::follow(c10::TensorImpl& holder) {
   holder_.store(&holder, std::memory_order_relaxed);
   if (follows(holder)) return;
-  storage_ = holder.unsafe_storage();
-  key_set_ = keys_to_mirror(holder);
-  take_geometry(holder);
+  mirror(holder);
   inner_ = at::Tensor();
   binding = {};
 }

@@ -87,6 +87,8 @@ class LazyTensorImpl final : public c10::TensorImpl {
   static c10::DispatchKeySet keys_to_mirror(const c10::TensorImpl& like) {
     return like.key_set() - c10::python_ks;
   }
+  // Takes over all that a stand-in has of the tensor that it is like.
+  void mirror(const c10::TensorImpl& like);
 
   template <class Version>
   c10::intrusive_ptr<TensorImpl> copy_and_detach(Version&& version,

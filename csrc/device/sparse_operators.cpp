@@ -26,6 +26,7 @@
 #include "device/call.h"
 #include "device/collectives.h"
 #include "device/register.h"
+#include "device/replace_tensors.h"
 #include "ops/thread_state.h"
 
 namespace torch_lazy {
@@ -50,13 +51,8 @@ class SparseCall {
   explicit SparseCall(const c10::OperatorHandle& op) : op_(operator_info(op)) {}
 
   c10::IValue inner(const c10::IValue& value) {
-    if (value.isTensor()) return inner(value.toTensor());
-    if (value.isTensorList()) {
-      c10::List<at::Tensor> list;
-      for (const at::Tensor& tensor : value.toTensorList()) list.push_back(inner(tensor));
-      return list;
-    }
-    return inner_value(value);
+    if (value.isDevice() || value.isGenerator()) return inner_value(value);
+    return replace_tensors(value, [this](const at::Tensor& tensor) { return inner(tensor); });
   }
 
   // What an argument has become that the operator wrote to.
@@ -157,10 +153,9 @@ void sparse_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::ji
     if (value.isTensor()) {
       const int source = operator_info(op).returned_arguments[i];
       value = source >= 0 ? arguments[size_t(source)] : call.wrap(value.toTensor());
-    } else if (value.isTensorList()) {
-      c10::List<at::Tensor> list;
-      for (const at::Tensor& tensor : value.toTensorList()) list.push_back(call.wrap(tensor));
-      value = std::move(list);
+    } else {
+      value =
+          replace_tensors(value, [&call](const at::Tensor& tensor) { return call.wrap(tensor); });
     }
   }
 }

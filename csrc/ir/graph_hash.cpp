@@ -8,7 +8,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
 #include <unordered_map>
 
 namespace torch_lazy {
@@ -34,11 +34,7 @@ class Writer {
 
  private:
   void number(uint64_t value) { out_.append(reinterpret_cast<const char*>(&value), sizeof value); }
-  void real(double value) {
-    uint64_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    number(bits);
-  }
+  void real(double value) { number(std::bit_cast<uint64_t>(value)); }
   void text(std::string_view value) {
     number(value.size());
     out_.append(value);

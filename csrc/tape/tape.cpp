@@ -7,6 +7,7 @@
 #include <c10/util/strides.h>
 #include <xxhash.h>
 
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -14,12 +15,6 @@
 
 namespace torch_lazy {
 namespace {
-
-double double_of(uint64_t bits) {
-  double value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
 
 // Reads words in order; the tape is our own, so running past the end is a bug, not bad input.
 class Reader {
@@ -158,12 +153,13 @@ Operand decode_operand(Reader& reader, std::vector<InputMetadata>* inputs) {
       return constant(int64_t(reader.next()));
     case Tag::kDouble: {
       const size_t word = reader.at();
-      return constant(double_of(reader.next()), word);
+      return constant(std::bit_cast<double>(reader.next()), word);
     }
     case Tag::kBool:
       return constant(payload != 0);
     case Tag::kComplex: {
-      const double real = double_of(reader.next()), imaginary = double_of(reader.next());
+      const double real = std::bit_cast<double>(reader.next()),
+                   imaginary = std::bit_cast<double>(reader.next());
       return constant(c10::complex<double>(real, imaginary));
     }
     case Tag::kString:
@@ -174,7 +170,8 @@ Operand decode_operand(Reader& reader, std::vector<InputMetadata>* inputs) {
     case Tag::kIntList:
       return constant(list_of<int64_t>(payload, [&] { return int64_t(reader.next()); }));
     case Tag::kDoubleList:
-      return constant(list_of<double>(payload, [&] { return double_of(reader.next()); }));
+      return constant(
+          list_of<double>(payload, [&] { return std::bit_cast<double>(reader.next()); }));
     case Tag::kBoolList:
       return constant(list_of<bool>(payload, [&] { return reader.next() != 0; }));
     case Tag::kList:

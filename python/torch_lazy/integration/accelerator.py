@@ -15,13 +15,14 @@ from typing import Any
 
 import torch
 
-_machines_accelerator = torch._C._accelerator_getAccelerator
+# The machine's own, whatever torch.accelerator is made to mean.
+machines_accelerator = torch._C._accelerator_getAccelerator
 
 
 def _chosen() -> bool:
     from torch_lazy.config import config
 
-    return config.accelerator and _machines_accelerator() is None
+    return config.accelerator and machines_accelerator() is None
 
 
 def _lazy() -> ModuleType:
@@ -31,7 +32,7 @@ def _lazy() -> ModuleType:
 
 
 def _accelerator() -> torch.device | None:
-    return torch.device("lazy") if _chosen() else _machines_accelerator()
+    return torch.device("lazy") if _chosen() else machines_accelerator()
 
 
 def _device_stats(index: int) -> dict[str, Any]:

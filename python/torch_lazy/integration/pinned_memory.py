@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch.utils.data import dataloader
 
+from torch_lazy.integration.accelerator import machines_accelerator
+
 _pin_memory = torch.Tensor.pin_memory
-# The machine's own, whatever torch.accelerator is made to mean.
-_real_accelerator = torch._C._accelerator_getAccelerator
 
 
 @functools.wraps(_pin_memory)
@@ -26,7 +26,7 @@ def _tensor_pin_memory(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.T
             f"cannot pin '{self.type()}' only dense CPU tensors can be pinned: device lazy has no "
             "pinned memory, send the tensor as it is"
         )
-    if self.device.type != "cpu" or self.layout != torch.strided or _real_accelerator():
+    if self.device.type != "cpu" or self.layout != torch.strided or machines_accelerator():
         return _pin_memory(self, *args, **kwargs)
     # A copy, as in pinned memory: whoever writes to it does not write to the original.
     return self.clone()
@@ -35,7 +35,7 @@ def _tensor_pin_memory(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.T
 def _without_pinning(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def __init__(self: Any, loader: Any) -> None:
-        if not loader.pin_memory or _real_accelerator():
+        if not loader.pin_memory or machines_accelerator():
             return original(self, loader)
         pin_memory_device = loader.pin_memory_device
         loader.pin_memory, loader.pin_memory_device = False, ""
