@@ -12,6 +12,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <cstdint>
 #include <exception>
@@ -28,7 +29,7 @@ namespace torch_lazy {
 
 // Changed with every incompatible change of this file; a library built for another version is
 // refused when it registers.
-constexpr int kBackendInterfaceVersion = 4;
+constexpr int kBackendInterfaceVersion = 5;
 
 // What a graph's types do not say of an input.
 struct GraphInput {
@@ -41,6 +42,8 @@ struct GraphInput {
 };
 
 struct CompileOptions {
+  // Where the tensors lie that the executable is given and returns.
+  c10::Device device = c10::kCPU;
   std::vector<GraphInput> inputs;  // one per graph input
   // torch.use_deterministic_algorithms was on when recorded: equal runs give equal bits.
   bool deterministic = false;
@@ -78,6 +81,10 @@ class Executable {
 class Backend {
  public:
   virtual ~Backend() = default;
+
+  // On whose tensors its executables work: lazy tensors live on such a device where this backend is
+  // the chosen one. None: on those of any device.
+  virtual std::optional<c10::DeviceType> device_type() const { return c10::DeviceType::CPU; }
 
   // The hardware that executables run on, for users to read: "AMD EPYC 9B14".
   virtual std::string device_name() const = 0;

@@ -10,26 +10,37 @@ namespace torch_lazy {
 namespace {
 
 // Global, as Config is.
-struct SelectedBackend {
-  ForkSafeMutex mutex{LockOrder::kLeaf};  // guards `name`
-  std::string name = "cpu";
+struct Names {
+  ForkSafeMutex mutex{LockOrder::kLeaf};  // guards what is below
+  std::string backend = "cpu";
+  std::string device;
 };
 
-SelectedBackend& selected_backend() {
-  static SelectedBackend& instance = *new SelectedBackend;
+Names& names() {
+  static Names& instance = *new Names;
   return instance;
 }
 
 }  // namespace
 
 std::string backend_name() {
-  const std::lock_guard<std::mutex> lock(selected_backend().mutex);
-  return selected_backend().name;
+  const std::lock_guard<std::mutex> lock(names().mutex);
+  return names().backend;
 }
 
 void set_backend_name(std::string name) {
-  const std::lock_guard<std::mutex> lock(selected_backend().mutex);
-  selected_backend().name = std::move(name);
+  const std::lock_guard<std::mutex> lock(names().mutex);
+  names().backend = std::move(name);
+}
+
+std::string device_name() {
+  const std::lock_guard<std::mutex> lock(names().mutex);
+  return names().device;
+}
+
+void set_device_name(std::string name) {
+  const std::lock_guard<std::mutex> lock(names().mutex);
+  names().device = std::move(name);
 }
 
 Config& make_config() {

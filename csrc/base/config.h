@@ -54,4 +54,8 @@ inline Config& config() {
 std::string backend_name();
 void set_backend_name(std::string name);
 
+// The type of device on which lazy tensors live; empty for the backend's own. Thread-safe.
+std::string device_name();
+void set_device_name(std::string name);
+
 }  // namespace torch_lazy

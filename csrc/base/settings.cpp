@@ -140,6 +140,14 @@ bool select_backend(Config&, const std::string& name) {
   return true;
 }
 
+constinit std::atomic<void (*)(const std::string&)> device_check{nullptr};
+
+bool select_device(Config&, const std::string& name) {
+  if (const auto check = device_check.load()) check(name);
+  set_device_name(name);
+  return true;
+}
+
 bool set_cache_directory(Config& config, const std::string& directory) {
   std::error_code no_directory;
   // Absolute now: the process may go to another directory.
@@ -158,6 +166,10 @@ std::vector<Setting> behaviour_settings() {
       "who compiles windows: `\"cpu\"` makes kernels, `\"reference\"` runs graphs node by node "
       "through ATen");
   backend.old_words = {{"interpreter", "reference"}};
+  Setting device = text(
+      "device", "the backend's own", [](const Config&) { return device_name(); }, select_device,
+      "the type of device on which lazy tensors live, for instance `\"cuda\"`: `lazy:N` is its "
+      "device N. Chosen at the first lazy tensor, and then for good");
   Setting rng = choice(
       "rng", &Config::rng, {"philox", "eager"},
       "where Bernoulli draws, and so dropout, come from. `\"philox\"`: kernels make them, keyed by "
@@ -168,7 +180,8 @@ std::vector<Setting> behaviour_settings() {
   Setting accelerator =
       flag("accelerator", &Config::accelerator,
            "`torch.accelerator` means device `lazy` on a machine that has no other accelerator");
-  return {std::move(defer), std::move(backend), std::move(rng), std::move(accelerator)};
+  return {std::move(defer), std::move(backend), std::move(device), std::move(rng),
+          std::move(accelerator)};
 }
 
 std::vector<Setting> checking_settings() {
@@ -297,6 +310,10 @@ void read_environment(Config& config) {
     }
     read_variable(setting.variable, setting, config);
   }
+}
+
+void set_device_check(void (*check)(const std::string& name)) {
+  device_check = check;
 }
 
 void set_backend_choices(std::vector<std::string> (*names)()) {

@@ -46,6 +46,9 @@ void set_setting(const Setting& setting, const SettingValue& value);
 // environment must not break `import torch`.
 void read_environment(Config& config);
 
+// Raises where the device of that name cannot be chosen any more; asked whenever one is set.
+void set_device_check(void (*check)(const std::string& name));
+
 // Which backends may be selected; any until this is called. An old name of one that the environment
 // gave is replaced now.
 void set_backend_choices(std::vector<std::string> (*names)());

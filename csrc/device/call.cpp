@@ -61,8 +61,8 @@ std::span<at::Tensor> Call::deferred_outputs(bool arguments_too) {
     const caffe2::TypeMeta dtype = c10::scalarTypeToTypeMeta(output.dtype);
     at::Tensor made;
     if (output.kind == Kind::kFresh) {
-      made =
-          at::detail::make_tensor<LazyTensorImpl>(make_lazy_storage(output.storage_bytes), dtype);
+      made = at::detail::make_tensor<LazyTensorImpl>(
+          make_lazy_storage(output.storage_bytes, operation_->device_index()), dtype);
       count_fill(made);
     } else {
       const LazyTensorImpl& base = output.kind == Kind::kAliasArgument

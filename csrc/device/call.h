@@ -14,6 +14,7 @@
 #include <span>
 #include <type_traits>
 
+#include "backend/execution_device.h"
 #include "device/encode_argument.h"
 #include "device/inspected_arguments.h"
 
@@ -38,7 +39,7 @@ class Call {
   DispatchMode dispatch_mode() { return arguments_.dispatch_mode(); }
   bool all_lazy() const { return arguments_.all_lazy(); }
 
-  OpenOperation& begin() { return operation_.emplace(recorder_, op_); }
+  OpenOperation& begin() { return operation_.emplace(recorder_, op_, arguments_.device_index()); }
 
   // The results of an operation that is deferred. An output that is an argument is left undefined
   // unless asked for: a second reference to a tensor that Python holds takes the GIL.
@@ -85,16 +86,18 @@ class Call {
   std::optional<OpenOperation> operation_;        // of a traced one; the first to be destroyed
 };
 
-// The CPU's dispatch key: kernels are called below everything the dispatcher did for the lazy
-// tensor.
+// Kernels are called below everything the dispatcher did for the lazy tensor.
 inline c10::DispatchKeySet inner_keys() {
-  return c10::DispatchKeySet(c10::DispatchKey::CPU);
+  return c10::DispatchKeySet(execution_device().key);
 }
 
+// The device behind lazy:N; any other device as it is. Raises where there is no lazy:N.
 inline c10::Device inner_device(c10::Device device) {
-  TORCH_CHECK(device.type() != c10::DeviceType::Lazy || device.index() <= 0, "there is no device ",
-              device, ": device lazy has 1 device, lazy:0");
-  return device.type() == c10::DeviceType::Lazy ? c10::Device(c10::kCPU) : device;
+  if (device.type() != c10::DeviceType::Lazy) return device;
+  const ExecutionDevice& execution = execution_device();
+  TORCH_CHECK(device.index() < execution.count, "there is no device ", device, ": device lazy has ",
+              int(execution.count), execution.count == 1 ? " device, lazy:0" : " devices");
+  return execution.device(device.index());
 }
 
 }  // namespace torch_lazy

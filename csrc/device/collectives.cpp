@@ -134,7 +134,7 @@ void register_collectives() {
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     if (name.name.rfind("c10d::", 0) != 0) continue;
     const auto op = dispatcher.findSchema(name);
-    // What has no kernel for the CPU needs none here.
+    // What has no kernel for the CPU has none for any device.
     if (op && op->hasKernelForDispatchKey(c10::DispatchKey::CPU))
       c10d.impl(name.name.substr(6).c_str(),
                 torch::CppFunction::makeFromBoxedFunction<&collective_kernel>());

@@ -37,8 +37,9 @@ at::Tensor cpu_twin(const at::Tensor& tensor) {
   return twin;
 }
 
+// A tensor that is to be treated as the CPU's.
 bool plain(const at::Tensor& tensor) {
-  return lazy_impl(tensor) != nullptr;
+  return lazy_impl(tensor) != nullptr && execution_device().is_cpu();
 }
 
 int64_t attention_choice(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
@@ -81,7 +82,7 @@ at::Tensor scaled_dot_product_attention(const at::Tensor& query, const at::Tenso
 
 // PyTorch fuses dropout on device types it lists, Lazy among them; the CPU multiplies by noise.
 at::Tensor dropout(const at::Tensor& input, double p, bool train) {
-  if (!train || !(p > 0 && p < 1) || input.numel() == 0)
+  if (!train || !(p > 0 && p < 1) || input.numel() == 0 || !execution_device().is_cpu())
     return at::native::dropout(input, p, train);
   at::Tensor noise = at::empty_like(input);
   noise.bernoulli_(1 - p);

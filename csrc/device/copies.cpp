@@ -1,5 +1,5 @@
-// Copies in every direction. What comes from the CPU is read at the call, because its owner may
-// change it afterwards; what goes to the CPU is a sync point.
+// Copies in every direction. What comes from another device is read at the call, because its owner
+// may change it afterwards; what goes to another device is a sync point.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_copy_from_and_resize_ops.h>
 #include <ATen/ops/_copy_from_ops.h>
@@ -52,7 +52,8 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
   using Kernel = Unboxed<at::_ops::copy_>;
   LazyTensorImpl* to = lazy_impl(self);
   LazyTensorImpl* from = lazy_impl(source);
-  if (to && !from && source.device().is_cpu()) {
+  const bool between_devices = to && from && self.device() != source.device();
+  if (to && !from && source.device().type() != c10::DeviceType::Lazy) {
     Recorder& recorder = Recorder::current();
     if (to->state().error) return Kernel::kernel(self, source, non_blocking);
     recorder.resolve(to->binding, to->state());
@@ -67,10 +68,11 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
         inner.copy_(source, non_blocking);
       return self;
     }
-  } else if (!to && from) {
+  } else if (from && (!to || between_devices)) {
     const at::Tensor& inner = synchronized_inner(source, {FlushReason::kCopyToCpu});
+    const at::Tensor target = to ? synchronized_inner(self, {FlushReason::kCopyToCpu}) : self;
     const StepThreadState state;
-    self.copy_(inner, non_blocking);
+    target.copy_(inner, non_blocking);
     return self;
   }
   return Kernel::kernel(self, source, non_blocking);
@@ -80,18 +82,21 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
                    std::optional<at::Layout> layout, std::optional<at::Device> device,
                    std::optional<bool> pin_memory, bool non_blocking,
                    std::optional<at::MemoryFormat> memory_format) {
-  const bool to_lazy = !device || inner_device(*device) != *device;
-  if (to_lazy && self.device().is_cpu() && !lazy_impl(self)) {
+  const bool to_lazy = !device || device->type() == c10::DeviceType::Lazy;
+  const c10::Device target = inner_device(device.value_or(self.device()));
+  LazyTensorImpl* const from = lazy_impl(self);
+  const bool between_devices = from && to_lazy && target != from->inner_device();
+  if (to_lazy && (between_devices || self.device().type() != c10::DeviceType::Lazy)) {
+    const at::Tensor& source = synchronized_inner(self, {FlushReason::kCopyToCpu});
     const StepThreadState state;
-    if (is_plain_cpu(self)) {
-      at::Tensor copy = plain_cpu_copy(self, dtype, layout, pin_memory, memory_format);
+    if (target.is_cpu() && is_plain_cpu(source)) {
+      at::Tensor copy = plain_cpu_copy(source, dtype, layout, pin_memory, memory_format);
       if (copy.defined()) return wrap_inner(std::move(copy));
     }
-    return wrap_inner(at::_ops::_to_copy::redispatch(inner_keys(), self, dtype, layout,
-                                                     c10::Device(c10::kCPU), std::nullopt,
-                                                     non_blocking, memory_format));
+    return wrap_inner(at::_ops::_to_copy::redispatch(inner_keys(), source, dtype, layout, target,
+                                                     std::nullopt, non_blocking, memory_format));
   }
-  if (to_lazy || !lazy_impl(self))
+  if (to_lazy || !from)
     return Unboxed<at::_ops::_to_copy>::kernel(self, dtype, layout, device, pin_memory,
                                                non_blocking, memory_format);
   const at::Tensor& inner = synchronized_inner(self, {FlushReason::kCopyToCpu});
@@ -101,7 +106,7 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
     at::Tensor copy = plain_cpu_copy(inner, dtype, layout, pin_memory, memory_format);
     if (copy.defined()) return copy;
   }
-  return at::_ops::_to_copy::redispatch(inner_keys(), inner, dtype, layout, device, pin_memory,
+  return at::_ops::_to_copy::redispatch(inner_keys(), inner, dtype, layout, target, pin_memory,
                                         non_blocking, memory_format);
 }
 

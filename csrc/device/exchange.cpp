@@ -1,6 +1,5 @@
 #include "device/exchange.h"
 
-#include <ATen/native/Resize.h>
 #include <ATen/ops/alias.h>
 #include <ATen/ops/empty.h>
 
@@ -15,6 +14,18 @@ LazyStorage& checked_storage(const c10::Storage& storage) {
   TORCH_CHECK_TYPE(typeid(*impl) == typeid(LazyStorage),
                    "expected a storage of device lazy but got one on ", storage.device());
   return *static_cast<LazyStorage*>(impl);
+}
+
+std::string execution_device_name() {
+  return c10::DeviceTypeName(execution_device().type, /*lower_case=*/true);
+}
+
+at::Tensor bytes_of(const c10::Storage& buffer) {
+  at::Tensor bytes = at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(buffer), c10::DispatchKeySet(execution_device().key),
+      caffe2::TypeMeta::Make<uint8_t>());
+  bytes.unsafeGetTensorImpl()->set_sizes_contiguous({int64_t(buffer.nbytes())});
+  return bytes;
 }
 
 // Runs what is pending on a storage, which is resident then.
@@ -37,8 +48,8 @@ c10::Storage storage_buffer(const c10::Storage& storage, bool shared) {
 }
 
 c10::Storage storage_over(const c10::Storage& buffer) {
-  TORCH_CHECK_TYPE(buffer.device().is_cpu(), "expected a storage on the cpu but got one on ",
-                   buffer.device());
+  TORCH_CHECK_TYPE(buffer.device().type() == execution_device().type, "expected a storage on the ",
+                   execution_device_name(), " but got one on ", buffer.device());
   c10::Storage storage = make_lazy_storage(buffer);
   checked_storage(storage).state.exported = true;
   return storage;
@@ -47,7 +58,9 @@ c10::Storage storage_over(const c10::Storage& buffer) {
 c10::Storage new_storage(int64_t bytes) {
   TORCH_CHECK_VALUE(bytes >= 0, "a storage has no size of ", bytes, " bytes");
   const StepThreadState state;
-  return make_lazy_storage(at::empty({bytes}, at::TensorOptions(c10::kByte)).storage());
+  const c10::Device device = execution_device().device(-1);
+  return make_lazy_storage(
+      at::empty({bytes}, at::TensorOptions(c10::kByte).device(device)).storage());
 }
 
 void resize_storage(const c10::Storage& storage, int64_t bytes) {
@@ -59,7 +72,14 @@ void resize_storage(const c10::Storage& storage, int64_t bytes) {
               "cannot resize a storage on memory that came from outside or is shared with other "
               "processes: clone the tensor, and resize the storage of the copy");
   const StepThreadState state;
-  at::native::resize_bytes_nocuda(lazy.state.buffer, bytes);
+  const at::Tensor before = bytes_of(lazy.state.buffer);
+  const at::Tensor after = at::empty({bytes}, before.options());
+  const int64_t kept = std::min(bytes, before.numel());
+  after.narrow(0, 0, kept).copy_(before.narrow(0, 0, kept));
+  // The buffer's identity stays.
+  c10::StorageImpl& buffer = *lazy.state.buffer.unsafeGetStorageImpl();
+  buffer.set_data_ptr_noswap(after.storage().set_data_ptr({}));
+  buffer.set_nbytes(size_t(bytes));
   lazy.set_nbytes(size_t(bytes));
 }
 
@@ -76,9 +96,10 @@ at::Tensor export_inner(const at::Tensor& lazy) {
 }
 
 at::Tensor import_inner(const at::Tensor& inner) {
-  TORCH_CHECK_TYPE(inner.device().is_cpu() && inner.layout() == c10::kStrided,
-                   "expected a strided tensor on the cpu but got a ", inner.layout(), " tensor on ",
-                   inner.device());
+  TORCH_CHECK_TYPE(
+      inner.device().type() == execution_device().type && inner.layout() == c10::kStrided,
+      "expected a strided tensor on the ", execution_device_name(), " but got a ", inner.layout(),
+      " tensor on ", inner.device());
   const StepThreadState state;
   at::Tensor lazy = wrap_inner(at::alias(inner));
   lazy_impl(lazy)->state().exported = true;

@@ -16,7 +16,7 @@ namespace {
 class LazyGenerator final : public c10::GeneratorImpl {
  public:
   explicit LazyGenerator(at::Generator inner)
-      : c10::GeneratorImpl(kLazyDevice, c10::DispatchKeySet()), inner_(std::move(inner)) {}
+      : c10::GeneratorImpl(lazy_device(0), c10::DispatchKeySet()), inner_(std::move(inner)) {}
 
   void set_current_seed(uint64_t seed) override {
     const auto lock = lock_inner();

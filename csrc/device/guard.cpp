@@ -1,6 +1,6 @@
-// The device guard of `lazy`: one device, whose streams and events are those of PyTorch. All work
-// is in program order, so streams are only names that a thread can have as its current one, and an
-// operation on one never waits for another's.
+// The device guard of `lazy`: devices, streams and events of the execution device by another name.
+// The CPU has none of them. There all work is in program order, so streams are only names that a
+// thread can have as its current one, and an operation on one never waits for another's.
 #include <Python.h>
 // After Python.h.
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -8,7 +8,9 @@
 #include <atomic>
 #include <chrono>
 
+#include "backend/execution_device.h"
 #include "device/lazy_storage.h"
+#include "device/lazy_tensor.h"
 #include "device/register.h"
 
 namespace torch_lazy {
@@ -31,13 +33,30 @@ class WithoutGil {
   PyThreadState* const state_;
 };
 
-void synchronize() {
+void run_all() {
   const WithoutGil without_gil;
   Recorder::synchronize_all();
 }
 
+// The guard of the device behind, where that has streams and events of its own. The device is not
+// chosen for this: PyTorch asks every guard, whoever uses its device. What makes a stream or an
+// event chooses it.
+const c10::impl::DeviceGuardImplInterface* inner_guard() {
+  const ExecutionDevice* const chosen = chosen_execution_device();
+  return chosen ? chosen->guard : nullptr;
+}
+
+c10::Device inner(c10::Device device) {
+  return execution_device().device(device.index());
+}
+c10::Stream inner(c10::Stream stream) {
+  return c10::Stream(c10::Stream::UNSAFE, inner(stream.device()), stream.id());
+}
+c10::Stream lazy(c10::Stream stream) {
+  return c10::Stream(c10::Stream::UNSAFE, lazy_device(stream.device_index()), stream.id());
+}
 c10::Stream named_stream(c10::StreamId id) {
-  return c10::Stream(c10::Stream::UNSAFE, kLazyDevice, id);
+  return c10::Stream(c10::Stream::UNSAFE, lazy_device(0), id);
 }
 
 class LazyGuard final : public c10::impl::DeviceGuardImplInterface {
@@ -45,56 +64,105 @@ class LazyGuard final : public c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override { return c10::DeviceType::Lazy; }
   c10::Device exchangeDevice(c10::Device device) const override {
     check(device);
-    return kLazyDevice;
+    const auto* const guard = inner_guard();
+    return lazy_device(guard ? guard->exchangeDevice(inner(device)).index() : 0);
   }
-  c10::Device getDevice() const override { return kLazyDevice; }
-  void setDevice(c10::Device device) const override { check(device); }
-  void uncheckedSetDevice(c10::Device) const noexcept override {}
-  c10::DeviceIndex deviceCount() const noexcept override { return 1; }
+  c10::Device getDevice() const override {
+    const auto* const guard = inner_guard();
+    return lazy_device(guard ? guard->getDevice().index() : 0);
+  }
+  void setDevice(c10::Device device) const override {
+    check(device);
+    if (const auto* const guard = inner_guard()) guard->setDevice(inner(device));
+  }
+  void uncheckedSetDevice(c10::Device device) const noexcept override {
+    if (const auto* const guard = inner_guard())
+      guard->uncheckedSetDevice(c10::Device(guard->type(), device.index()));
+  }
+  c10::DeviceIndex deviceCount() const noexcept override {
+    const ExecutionDevice* const chosen = chosen_execution_device();
+    return chosen ? chosen->count : c10::DeviceIndex(1);
+  }
 
-  c10::Stream getStream(c10::Device) const override { return named_stream(current_stream_); }
-  c10::Stream getDefaultStream(c10::Device) const override { return named_stream(0); }
-  c10::Stream getNewStream(c10::Device, int) const override {
+  c10::Stream getStream(c10::Device device) const override {
+    const auto* const guard = inner_guard();
+    return guard ? lazy(guard->getStream(inner(device))) : named_stream(current_stream_);
+  }
+  c10::Stream getDefaultStream(c10::Device device) const override {
+    const auto* const guard = inner_guard();
+    return guard ? lazy(guard->getDefaultStream(inner(device))) : named_stream(0);
+  }
+  c10::Stream getNewStream(c10::Device device, int priority) const override {
+    if (const auto* const guard = execution_device().guard)
+      return lazy(guard->getNewStream(inner(device), priority));
     static std::atomic<c10::StreamId> last{0};
     return named_stream(++last);
   }
-  c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override {
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool high_priority) const override {
+    if (const auto* const guard = execution_device().guard)
+      return lazy(guard->getStreamFromGlobalPool(inner(device), high_priority));
     return getNewStream(device, 0);
   }
   c10::Stream exchangeStream(c10::Stream stream) const override {
+    if (const auto* const guard = execution_device().guard)
+      return lazy(guard->exchangeStream(inner(stream)));
     return named_stream(std::exchange(current_stream_, stream.id()));
   }
-  void* getStreamNativeHandle(const c10::Stream) const override { return nullptr; }
-  // What was asked of a stream has run by the time that the answer is given, so that a loop that
-  // waits for it ends.
-  bool queryStream(const c10::Stream&) const override {
-    synchronize();
-    return true;
+  void* getStreamNativeHandle(const c10::Stream stream) const override {
+    const auto* const guard = inner_guard();
+    return guard ? guard->getStreamNativeHandle(inner(stream)) : nullptr;
   }
-  void synchronizeStream(const c10::Stream&) const override { synchronize(); }
-  void synchronizeDevice(const c10::DeviceIndex) const override { synchronize(); }
+  // What was asked of a stream has been submitted by the time that the answer is given, so that a
+  // loop that waits for it ends.
+  bool queryStream(const c10::Stream& stream) const override {
+    run_all();
+    const auto* const guard = inner_guard();
+    return !guard || guard->queryStream(inner(stream));
+  }
+  void synchronizeStream(const c10::Stream& stream) const override {
+    run_all();
+    if (const auto* const guard = inner_guard()) guard->synchronizeStream(inner(stream));
+  }
+  void synchronizeDevice(const c10::DeviceIndex device) const override {
+    run_all();
+    if (const auto* const guard = inner_guard()) guard->synchronizeDevice(device);
+  }
 
-  // An event that takes the time runs all pending work first, or the time would be that of
-  // recording operations. One without is program order alone, and records nothing.
-  void record(void** event, const c10::Stream&, const c10::DeviceIndex,
+  // On the CPU an event that takes the time runs all pending work first, or the time would be that
+  // of recording operations; one without is program order alone, and records nothing. Of a device
+  // with streams every event follows what was submitted, so that others can wait for it.
+  void record(void** event, const c10::Stream& stream, const c10::DeviceIndex device,
               const c10::EventFlag flag) const override {
+    if (const auto* const guard = execution_device().guard) {
+      run_all();
+      return guard->record(event, inner(stream), device, flag);
+    }
     if (flag != c10::EventFlag::BACKEND_DEFAULT) return;
-    synchronize();
+    run_all();
     if (!*event) *event = new Clock::time_point;
     *static_cast<Clock::time_point*>(*event) = Clock::now();
   }
-  void block(void*, const c10::Stream&) const override {}
+  void block(void* event, const c10::Stream& stream) const override {
+    const auto* const guard = inner_guard();
+    if (!guard) return;
+    run_all();
+    guard->block(event, inner(stream));
+  }
   bool queryEvent(void* event) const override {
-    if (!event) synchronize();
-    return true;
+    if (!event) run_all();
+    const auto* const guard = inner_guard();
+    return !guard || guard->queryEvent(event);
   }
   void synchronizeEvent(void* event) const override {
-    if (!event) synchronize();
+    if (!event) run_all();
+    if (const auto* const guard = inner_guard()) guard->synchronizeEvent(event);
   }
-  void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override {
+  void destroyEvent(void* event, const c10::DeviceIndex device) const noexcept override {
+    if (const auto* const guard = inner_guard()) return guard->destroyEvent(event, device);
     delete static_cast<Clock::time_point*>(event);
   }
-  double elapsedTime(void* start, void* end, const c10::DeviceIndex) const override {
+  double elapsedTime(void* start, void* end, const c10::DeviceIndex device) const override {
+    if (const auto* const guard = inner_guard()) return guard->elapsedTime(start, end, device);
     const auto elapsed =
         *static_cast<Clock::time_point*>(end) - *static_cast<Clock::time_point*>(start);
     return std::chrono::duration<double, std::milli>(elapsed).count();
@@ -102,15 +170,22 @@ class LazyGuard final : public c10::impl::DeviceGuardImplInterface {
 
  private:
   static void check(c10::Device device) {
-    TORCH_CHECK(device.index() <= 0, "there is no device ", device,
-                ": device lazy has 1 device, lazy:0");
+    const ExecutionDevice* const chosen = chosen_execution_device();
+    const int count = chosen ? chosen->count : 1;
+    TORCH_CHECK(device.index() < count, "there is no device ", device, ": device lazy has ", count,
+                count == 1 ? " device, lazy:0" : " devices");
   }
 
   inline static thread_local c10::StreamId current_stream_ = 0;
 };
 
-// Memory is free as soon as its last tensor is, and by then all that reads it has run.
-void record_stream(at::Tensor&, c10::Stream) {}
+// On the CPU memory is free as soon as its last tensor is, and by then all that reads it has run.
+void record_stream(at::Tensor& self, c10::Stream stream) {
+  LazyTensorImpl* const impl = lazy_impl(self);
+  if (!impl || !inner_guard()) return;
+  const at::Tensor& tensor = impl->inner();
+  inner_guard()->recordDataPtrOnStream(tensor.storage().data_ptr(), inner(stream));
+}
 
 }  // namespace
 

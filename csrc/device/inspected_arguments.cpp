@@ -18,6 +18,9 @@ void InspectedArguments::inspect(const at::Tensor& tensor) {
   if (!impl && tensor.unsafeGetTensorImpl()->is_wrapped_number()) return;
   tensors_.push_back(impl);
   if (!impl) return note(kFakeTensor, tensor.key_set().has_backend(c10::BackendComponent::LazyBit));
+  const c10::DeviceIndex index = impl->device().index();
+  if (device_index_ < 0) device_index_ = index;
+  note(kOtherTensor, index != device_index_);
   StorageState& state = impl->state();
   if (state.error && tensors_.size() == 1 && op_.effects->overwrites_first_argument) heal(*impl);
   recorder_.resolve(impl->binding, state);
@@ -39,6 +42,8 @@ void InspectedArguments::inspect(const c10::IValue& value) {
     for (const at::Tensor& tensor : value.toTensorList()) inspect(tensor);
   } else if (value.isOptionalTensorList()) {
     inspect(value.toOptionalTensorList());
+  } else if (value.isDevice()) {
+    inspect(std::optional(value.toDevice()));
   } else if (value.isGenerator()) {
     note(kGenerator, value.toGenerator().defined());
   } else if (value.isUnsigned() && !value.isInt()) {

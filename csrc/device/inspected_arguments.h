@@ -33,12 +33,16 @@ class InspectedArguments {
 
   // For kUntraced makes the sync that the operation needs.
   DispatchMode dispatch_mode();
-  // Whether every tensor is lazy: then there is no device to disagree with.
+  // Whether every tensor is lazy, and on one device: then there is no device to disagree with.
   bool all_lazy() const { return !has(kOtherTensor); }
 
   // Tensors, flattened, counted as OutputMetadata::source counts them: no undefined ones and no
   // wrapped numbers; null where the tensor is not lazy.
   const c10::SmallVector<LazyTensorImpl*, 8>& tensors() const { return tensors_; }
+  // Of the first lazy tensor, else of the device that is named, else of the current one.
+  c10::DeviceIndex device_index() const {
+    return device_index_ >= 0 ? device_index_ : execution_device().current();
+  }
   // Where those of a schema argument start.
   size_t start(size_t schema_argument) const { return starts_[schema_argument]; }
 
@@ -47,7 +51,7 @@ class InspectedArguments {
 
  private:
   enum Fact : uint8_t {
-    kOtherTensor = 1,    // a tensor that is not lazy
+    kOtherTensor = 1,    // a tensor that is not on the lazy device
     kFakeTensor = 2,     // one that has the key of a lazy tensor
     kMask = 4,           // an index of booleans: sizes depend on data
     kGenerator = 8,      // draws random numbers
@@ -78,6 +82,10 @@ class InspectedArguments {
   void inspect(const std::optional<at::Scalar>& scalar) {
     if (scalar) inspect(*scalar);
   }
+  void inspect(const std::optional<c10::Device>& device) {
+    if (device && device->type() == c10::DeviceType::Lazy && device_index_ < 0)
+      device_index_ = device->index();
+  }
   void inspect(const c10::IValue& value);
   template <class Plain>
   void inspect(const Plain&) {}
@@ -87,7 +95,8 @@ class InspectedArguments {
 
   Recorder& recorder_;
   const OperatorInfo& op_;
-  uint8_t facts_ = 0;  // of Fact
+  uint8_t facts_ = 0;                   // of Fact
+  c10::DeviceIndex device_index_ = -1;  // not known yet
   LazyTensorImpl* healed_ = nullptr;
   std::shared_ptr<const std::exception_ptr> healed_error_;
   c10::SmallVector<LazyTensorImpl*, 8> tensors_;

@@ -6,18 +6,22 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/StorageImpl.h>
 
+#include <algorithm>
+
 #include "device/object_pool.h"
 #include "trace/recorder.h"
 #include "trace/storage_state.h"
 
 namespace torch_lazy {
 
-inline const c10::Device kLazyDevice(c10::DeviceType::Lazy, 0);
+inline c10::Device lazy_device(c10::DeviceIndex index) {
+  return {c10::DeviceType::Lazy, index};
+}
 
 class LazyStorage final : public c10::StorageImpl {
  public:
-  explicit LazyStorage(int64_t bytes)
-      : StorageImpl(use_byte_size_t{}, bytes, c10::DataPtr(nullptr, kLazyDevice), nullptr,
+  LazyStorage(int64_t bytes, c10::DeviceIndex index)
+      : StorageImpl(use_byte_size_t{}, bytes, c10::DataPtr(nullptr, lazy_device(index)), nullptr,
                     /*resizable=*/false) {}
   ~LazyStorage() override { Recorder::forget(state); }
 
@@ -34,13 +38,15 @@ class LazyStorage final : public c10::StorageImpl {
   StorageState state;
 };
 
-inline c10::Storage make_lazy_storage(int64_t bytes) {
-  return c10::Storage(c10::make_intrusive<LazyStorage>(bytes));
+inline c10::Storage make_lazy_storage(int64_t bytes, c10::DeviceIndex index) {
+  return c10::Storage(c10::make_intrusive<LazyStorage>(bytes, index));
 }
 
 // A new storage over memory of the backend.
 inline c10::Storage make_lazy_storage(c10::Storage buffer) {
-  auto storage = c10::make_intrusive<LazyStorage>(int64_t(buffer.nbytes()));
+  // The CPU's has no index.
+  const auto index = std::max<c10::DeviceIndex>(buffer.device().index(), 0);
+  auto storage = c10::make_intrusive<LazyStorage>(int64_t(buffer.nbytes()), index);
   storage->state.buffer = std::move(buffer);
   return c10::Storage(std::move(storage));
 }

@@ -5,6 +5,8 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 
+#include "backend/execution_device.h"
+
 namespace torch_lazy {
 namespace {
 
@@ -16,7 +18,7 @@ constexpr c10::DispatchKeySet kLazyKeys = c10::DispatchKeySet(c10::DispatchKey::
 // A tensor of the backend over a buffer, with the metadata of a lazy tensor.
 at::Tensor make_inner(const c10::Storage& buffer, const c10::TensorImpl& like) {
   at::Tensor inner = at::detail::make_tensor<c10::TensorImpl>(
-      c10::Storage(buffer), c10::DispatchKeySet(c10::DispatchKey::CPU), like.dtype());
+      c10::Storage(buffer), c10::DispatchKeySet(execution_device().key), like.dtype());
   c10::TensorImpl& impl = *inner.unsafeGetTensorImpl();
   impl.set_sizes_and_strides(like.sizes(), like.strides(), like.storage_offset());
   const uint8_t flags = tensor_flags(like);
@@ -24,6 +26,11 @@ at::Tensor make_inner(const c10::Storage& buffer, const c10::TensorImpl& like) {
   if (flags & kNeg) impl._set_neg(true);
   if (flags & kWrappedNumber) impl.set_wrapped_number(true);
   return inner;
+}
+
+c10::Storage make_buffer(int64_t bytes, c10::DeviceIndex index) {
+  const c10::Device device = execution_device().device(index);
+  return at::empty({bytes}, at::TensorOptions(c10::kByte).device(device)).storage();
 }
 
 at::Tensor finish_wrapping(at::Tensor lazy, at::Tensor inner) {
@@ -97,7 +104,7 @@ bool LazyTensorImpl::heal_if_overwritten() {
   if (!whole) return false;
   StorageState& state = storage.state;
   if (!state.resident())
-    state.buffer = at::empty({int64_t(storage.nbytes())}, at::TensorOptions(c10::kByte)).storage();
+    state.buffer = make_buffer(int64_t(storage.nbytes()), storage.device().index());
   state.error.reset();
   return true;
 }

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <typeinfo>
 
+#include "backend/execution_device.h"
 #include "device/lazy_storage.h"
 
 namespace torch_lazy {
@@ -31,6 +32,8 @@ class LazyTensorImpl final : public c10::TensorImpl {
     return *static_cast<LazyStorage*>(storage_.unsafeGetStorageImpl());
   }
   StorageState& state() const { return lazy_storage().state; }
+  // Where its bytes are, or will be.
+  c10::Device inner_device() const { return execution_device().device(device().index()); }
 
   // The backend's tensor. Runs the window first when the storage is pending; raises when poisoned.
   const at::Tensor& inner();

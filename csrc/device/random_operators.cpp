@@ -40,8 +40,8 @@ at::Tensor draw_key(const std::optional<at::Generator>& generator) {
 }
 
 bool draws_by_key(const at::Tensor& self, double p, const std::optional<at::Generator>& generator) {
-  return config().rng == RandomNumbers::kPhilox && lazy_impl(self) && p >= 0 && p <= 1 &&
-         has_random_kernel(self.scalar_type()) &&
+  return config().rng == RandomNumbers::kPhilox && execution_device().is_cpu() && lazy_impl(self) &&
+         p >= 0 && p <= 1 && has_random_kernel(self.scalar_type()) &&
          (!generator || !generator->defined() || inner_generator(*generator).device().is_cpu());
 }
 

@@ -1,7 +1,7 @@
 // Sparse tensors of the device, in coordinate form. One is PyTorch's own sparse tensor whose
 // indices and values are lazy tensors. What only looks at it or puts it together is PyTorch's code
-// for any device; every other operator is a sync point and runs on the CPU, on a sparse tensor that
-// shares the memory of indices and values.
+// for any device; every other operator is a sync point and runs on the execution device, on a
+// sparse tensor that shares the memory of indices and values.
 #include <ATen/SparseTensorImpl.h>
 #include <ATen/ops/_coalesced_native.h>
 #include <ATen/ops/_indices_native.h>
@@ -45,7 +45,7 @@ at::Tensor make_sparse(const at::SparseTensorImpl& like, const at::Tensor& indic
       c10::typeMetaToScalarType(like.dtype()), c10::kSparse, device, false, like.coalesced());
 }
 
-// One run of an operator on the CPU.
+// One run of an operator on the execution device.
 class SparseCall {
  public:
   explicit SparseCall(const c10::OperatorHandle& op) : op_(operator_info(op)) {}
@@ -81,7 +81,8 @@ class SparseCall {
                                 " tensor; device lazy has strided tensors and sparse ones in "
                                 "coordinate form: call it on the cpu");
     const auto& impl = *static_cast<at::SparseTensorImpl*>(inner.unsafeGetTensorImpl());
-    return make_sparse(impl, wrap_dense(impl.indices()), wrap_dense(impl.values()), kLazyDevice);
+    return make_sparse(impl, wrap_dense(impl.indices()), wrap_dense(impl.values()),
+                       lazy_device(std::max<c10::DeviceIndex>(inner.device().index(), 0)));
   }
 
  private:
@@ -93,7 +94,7 @@ class SparseCall {
   at::Tensor inner(const at::Tensor& tensor) {
     if (at::SparseTensorImpl* const impl = sparse_impl(tensor))
       return make_sparse(*impl, inner_dense(impl->indices()), inner_dense(impl->values()),
-                         c10::kCPU);
+                         execution_device().device(impl->device().index()));
     return tensor.defined() ? inner_dense(tensor) : tensor;
   }
 

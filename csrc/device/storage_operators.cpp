@@ -71,7 +71,8 @@ at::Tensor& set_source_storage(at::Tensor& self, c10::Storage source) {
 at::Tensor& set_empty(at::Tensor& self) {
   LazyTensorImpl& to = checked_impl("set_", self);
   const StepThreadState state;
-  at::Tensor inner = at::empty({0}, at::TensorOptions(self.scalar_type()).device(c10::kCPU));
+  at::Tensor inner =
+      at::empty({0}, at::TensorOptions(self.scalar_type()).device(to.inner_device()));
   to.set_storage_keep_dtype(make_lazy_storage(inner.storage()));
   to.set_sizes_and_strides(inner.sizes(), inner.strides(), 0);
   to.set_inner(std::move(inner));

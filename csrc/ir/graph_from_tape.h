@@ -33,6 +33,8 @@ struct WindowGraph {
 // Tensor, in the operation's own dtype), and aten::alias, aten::_conj, aten::_neg_view where an
 // argument was not passed with the metadata of its value.
 //
+// `device` is where the tensors live, those of the CPU apart.
+//
 // Every tensor value has a complete type, or is marked undefined. Inputs are plain: their conj and
 // neg bits are off, and a node that was passed one with a bit on gets it through aten::_conj.
 //
@@ -45,7 +47,6 @@ struct WindowGraph {
 //
 // Raises for an operation that TorchScript cannot express, naming its operator.
 WindowGraph graph_from_tape(const Tape& tape, const std::vector<bool>& live_storages,
-                            const DynamicScalars& dynamic_scalars = {},
-                            c10::Device device = c10::kCPU);
+                            const DynamicScalars& dynamic_scalars, c10::Device device);
 
 }  // namespace torch_lazy

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backend/execution_device.h"
 #include "base/config.h"
 #include "base/warn.h"
 #include "ir/argument_constant.h"
@@ -217,7 +218,7 @@ void run_below_autograd(const c10::OperatorHandle& op, torch::jit::Stack* stack)
   if (special) [[unlikely]]
     op.callBoxed(stack);
   else
-    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+    op.redispatchBoxed(c10::DispatchKeySet(execution_device().key), stack);
   if (!check) return;
   const c10::ArrayRef<c10::IValue> returns(stack->data() + base, stack->size() - base);
   report_effects(check->finish(returns));

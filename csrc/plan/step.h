@@ -65,18 +65,18 @@ class StepRunner {
 // Runs steps in order below autograd, autocast and modes, on the backend's dispatch key. Stops at
 // the first that raises and says which. `device` is where the backend's tensors live.
 std::optional<RunFailure> run_steps(const std::vector<Step>& steps, Values& values,
-                                    c10::Device device = c10::kCPU);
+                                    c10::Device device);
 
 // Gives a constant operand the type that the argument declares; see argument_constant(). None
 // becomes an undefined tensor where a Tensor is declared.
 void prepare_operand(Operand& operand, const c10::TypePtr& formal, c10::Device device);
 
-// Runs one operator on the backend's tensors under the one thread state every step has: below
-// autograd, no autocast, no modes.
+// Runs one operator on tensors of the execution device under the one thread state every step has:
+// below autograd, no autocast, no modes.
 void run_below_autograd(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
 // The step of an operation on a tape.
 Step step_from_tape(const Tape& tape, size_t index, std::vector<InputMetadata>* inputs,
-                    c10::Device device = c10::kCPU);
+                    c10::Device device);
 
 }  // namespace torch_lazy

@@ -7,6 +7,7 @@
 #include <torch/version.h>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/execution_device.h"
 #include "backend/reference/reference_backend.h"
 #include "backend/registry.h"
 #include "base/metrics.h"
@@ -129,12 +130,12 @@ PYBIND11_MODULE(_C, module) {
     register_reference_backend();
     register_cpu_backend();
     set_backend_choices(&registered_backends);
+    set_device_check(&check_execution_device);
     set_warning_sink(&warn_in_python);
     register_device();
   });
   module.def("clear_autocast_cache", &clear_autocast_cache);
   module.def("set_library_prefixes", &set_library_prefixes);
-  module.def("synchronize", &Recorder::synchronize_all, ReleaseGil());
   module.def("discard", &Recorder::discard_all, ReleaseGil());
   module.def("wait_for_compiles", &wait_for, ReleaseGil());
   module.def("metrics", &metrics_dict);

@@ -5,20 +5,32 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "backend/execution_device.h"
+
 namespace py = pybind11;
 
 namespace torch_lazy {
 namespace {
 
-const c10::Device kDevice(c10::DeviceType::Lazy, 0);
+c10::impl::VirtualGuardImpl guard() {
+  return {c10::DeviceType::Lazy};
+}
 
 c10::StreamId current_stream() {
-  return c10::impl::VirtualGuardImpl(kDevice.type()).getStream(kDevice).id();
+  return guard().getStream(guard().getDevice()).id();
 }
 
 void set_stream(c10::StreamId id) {
-  c10::impl::VirtualGuardImpl(kDevice.type())
-      .exchangeStream(c10::Stream(c10::Stream::UNSAFE, kDevice, id));
+  guard().exchangeStream(c10::Stream(c10::Stream::UNSAFE, guard().getDevice(), id));
+}
+
+std::string execution_device_name() {
+  return c10::DeviceTypeName(execution_device().type, /*lower_case=*/true);
+}
+
+// Runs what is pending, and waits for a device that works by itself.
+void synchronize() {
+  guard().synchronizeDevice(guard().getDevice().index());
 }
 
 // Milliseconds. PyTorch's own function takes no subclass of its type, which torch.lazy.Event is.
@@ -37,6 +49,13 @@ void bind_streams(py::module_& module) {
     return elapsed_time(start, end);
     END_HANDLE_TH_ERRORS_PYBIND
   });
+  module.def("execution_device", &execution_device_name);
+  module.def("device_count", [] { return int(execution_device().count); });
+  module.def("current_device", [] { return int(guard().getDevice().index()); });
+  module.def("set_device", [](int index) {
+    guard().setDevice({c10::DeviceType::Lazy, c10::DeviceIndex(index)});
+  });
+  module.def("synchronize", &synchronize, py::call_guard<py::gil_scoped_release>());
   module.def("current_stream", &current_stream);
   module.def("set_stream", &set_stream);
 }

@@ -20,7 +20,12 @@ std::shared_ptr<Executable> compile_or_fall_back(const std::string& backend,
                                                  const std::shared_ptr<torch::jit::Graph>& graph,
                                                  const CompileOptions& options) {
   try {
-    return backend_by_name(backend).compile(graph, options);
+    Backend& chosen = backend_by_name(backend);
+    const auto type = chosen.device_type();
+    TORCH_CHECK(!type || *type == options.device.type(), "backend '", backend,
+                "' compiles for device ", c10::DeviceTypeName(*type, true),
+                ", and lazy tensors live on ", options.device);
+    return chosen.compile(graph, options);
   } catch (const std::exception& error) {
     if (backend == kReferenceBackend) throw;
     if (increment(metrics().fallbacks["window not compiled"]) == 1 && config().warn_fallbacks)

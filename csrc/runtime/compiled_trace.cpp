@@ -41,10 +41,10 @@ void unite(std::vector<bool>& a, const std::vector<bool>& b) {
 }  // namespace
 
 CompiledTrace::CompiledTrace(Tape tape, DynamicScalars dynamic_scalars, std::vector<bool> live,
-                             bool deterministic)
+                             TraceConditions conditions)
     : tape_(std::move(tape)),
       dynamic_scalars_(std::move(dynamic_scalars)),
-      deterministic_(deterministic),
+      conditions_(conditions),
       live_(std::move(live)) {
   if (!dynamic_scalars_.empty()) {
     uint32_t next = 0;
@@ -92,11 +92,11 @@ void CompiledTrace::compile() {
     auto version = std::make_shared<Version>();
     {
       const PassTimer timer("graph");
-      version->graph = graph_from_tape(tape_, live, dynamic_scalars_);
+      version->graph = graph_from_tape(tape_, live, dynamic_scalars_, conditions_.device);
     }
     version->live = live;
     const Runnable runnable =
-        executable_for(version->graph, deterministic_,
+        executable_for(version->graph, conditions_,
                        [trace = shared_from_this(), live] { return trace->graph_of(live); });
     version->executable = runnable.executable;
     version->running = runnable.running;

@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "ir/graph_from_tape.h"
 #include "runtime/execution_lock.h"
+#include "runtime/trace_conditions.h"
 #include "tape/dynamic_scalars.h"
 #include "tape/source_location.h"
 #include "tape/tape.h"
@@ -19,14 +20,13 @@ namespace torch_lazy {
 class CompiledTrace : public std::enable_shared_from_this<CompiledTrace> {
  public:
   // `live`: by storage slot, whether it outlived the window when the trace was taped.
-  // `deterministic`: what CompileOptions has.
   CompiledTrace(Tape tape, DynamicScalars dynamic_scalars, std::vector<bool> live,
-                bool deterministic = false);
+                TraceConditions conditions);
 
   // Dynamic scalars are 0 on it: the trace has none of its own.
   const Tape& tape() const { return tape_; }
   const DynamicScalars& dynamic_scalars() const { return dynamic_scalars_; }
-  bool deterministic() const { return deterministic_; }
+  const TraceConditions& conditions() const { return conditions_; }
   // Of one operation.
   c10::ArrayRef<DynamicScalar> dynamic(size_t operation) const {
     if (dynamic_scalars_.empty()) return {};
@@ -55,7 +55,7 @@ class CompiledTrace : public std::enable_shared_from_this<CompiledTrace> {
 
   // The graph that was compiled for these outputs, made from the tape.
   std::shared_ptr<torch::jit::Graph> graph_of(const std::vector<bool>& live) const {
-    return graph_from_tape(tape_, live, dynamic_scalars_).graph;
+    return graph_from_tape(tape_, live, dynamic_scalars_, conditions_.device).graph;
   }
 
   // Called by the compile queue, off the recording thread. Never raises: a compile that fails is
@@ -65,7 +65,7 @@ class CompiledTrace : public std::enable_shared_from_this<CompiledTrace> {
  private:
   const Tape tape_;
   const DynamicScalars dynamic_scalars_;
-  const bool deterministic_;
+  const TraceConditions conditions_;
   std::vector<uint32_t>
       dynamic_scalar_begins_;  // by operation, and one past; none without dynamic_scalars
   std::vector<std::vector<OutputMetadata>> outputs_;           // by operation

@@ -55,11 +55,12 @@ std::vector<GraphInput> graph_inputs(const WindowGraph& graph) {
 
 }  // namespace
 
-Runnable executable_for(const WindowGraph& window, bool deterministic,
+Runnable executable_for(const WindowGraph& window, const TraceConditions& conditions,
                         std::function<std::shared_ptr<torch::jit::Graph>()> make_graph) {
   CompileOptions options;
   options.inputs = graph_inputs(window);
-  options.deterministic = deterministic;
+  options.device = conditions.device;
+  options.deterministic = conditions.deterministic;
   options.verify = config().verify;
   const std::string backend = backend_name();
   const uint64_t hash = hash_graph(*window.graph).low;

@@ -7,6 +7,7 @@
 #include "backend/backend.h"
 #include "ir/graph_from_tape.h"
 #include "runtime/execution_lock.h"
+#include "runtime/trace_conditions.h"
 
 namespace torch_lazy {
 
@@ -19,7 +20,7 @@ struct Runnable {
 // none yet. `make_graph` makes that graph, for comparison with later ones, and owns what it needs.
 // A graph that the backend does not compile is run node by node, which is counted and warned about
 // once.
-Runnable executable_for(const WindowGraph& window, bool deterministic,
+Runnable executable_for(const WindowGraph& window, const TraceConditions& conditions,
                         std::function<std::shared_ptr<torch::jit::Graph>()> make_graph);
 
 // Executables that no trace uses are gone then.

@@ -40,17 +40,18 @@ Cache& cache() {
 [[maybe_unused]] Cache& made_at_load = cache();
 
 // The cache's lock is held.
-CachedTrace* find(const Tape& tape, const DynamicScalars& dynamic_scalars, bool deterministic) {
+CachedTrace* find(const Tape& tape, const DynamicScalars& dynamic_scalars,
+                  const TraceConditions& conditions) {
   for (CachedTrace& cached : cache().traces[tape.hash()])
     if (cached.trace->dynamic_scalars() == dynamic_scalars &&
-        cached.trace->deterministic() == deterministic && cached.trace->tape().same_words(tape))
+        cached.trace->conditions() == conditions && cached.trace->tape().same_words(tape))
       return &cached;
   return nullptr;
 }
 
 // The cache's lock is held.
 CachedTrace& add(const Tape& tape, const DynamicScalars& dynamic_scalars,
-                 const std::vector<bool>& live, bool deterministic) {
+                 const std::vector<bool>& live, const TraceConditions& conditions) {
   Cache& all = cache();
   if (all.operations > kMostOperations) {
     all.traces.clear();
@@ -60,7 +61,7 @@ CachedTrace& add(const Tape& tape, const DynamicScalars& dynamic_scalars,
   }
   all.operations += tape.size();
   return all.traces[tape.hash()].emplace_back(CachedTrace{std::make_shared<CompiledTrace>(
-      tape.prefix(tape.size()), dynamic_scalars, live, deterministic)});
+      tape.prefix(tape.size()), dynamic_scalars, live, conditions)});
 }
 
 // The cache's lock is held.
@@ -73,15 +74,16 @@ void queue(CachedTrace& cached) {
 
 std::shared_ptr<CompiledTrace> compiled_trace(const Tape& recorded,
                                               const DynamicScalars& dynamic_scalars,
-                                              const std::vector<bool>& live, bool deterministic,
+                                              const std::vector<bool>& live,
+                                              const TraceConditions& conditions,
                                               std::chrono::nanoseconds spent) {
   Tape masked;  // left empty without dynamic_scalars
   if (!dynamic_scalars.empty()) masked = recorded.prefix(recorded.size());
   for (const DynamicScalar& number : dynamic_scalars) masked.clear_word(number.word);
   const Tape& tape = dynamic_scalars.empty() ? recorded : masked;
   const std::lock_guard<std::mutex> lock(cache().mutex);
-  CachedTrace* const found = find(tape, dynamic_scalars, deterministic);
-  CachedTrace& cached = found ? *found : add(tape, dynamic_scalars, live, deterministic);
+  CachedTrace* const found = find(tape, dynamic_scalars, conditions);
+  CachedTrace& cached = found ? *found : add(tape, dynamic_scalars, live, conditions);
   if (cached.trace->finished()) return cached.trace;
   cached.spent += spent;
   if (cached.queued)

@@ -10,11 +10,11 @@
 namespace torch_lazy {
 
 // The compiled trace with these words, whatever the dynamic scalars, made if there is none yet; it
-// is queued for compiling once that pays. Of the global state a compile depends on `deterministic`
-// alone: the rest is in force when the executable runs. `spent`: how long its recording took.
+// is queued for compiling once that pays. `spent`: how long its recording took.
 std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape,
                                               const DynamicScalars& dynamic_scalars,
-                                              const std::vector<bool>& live, bool deterministic,
+                                              const std::vector<bool>& live,
+                                              const TraceConditions& conditions,
                                               std::chrono::nanoseconds spent);
 
 // Queues the traces whose compiles are put off.

@@ -1,10 +1,9 @@
 #include "runtime/verify.h"
 
 #include <ATen/ops/allclose.h>
-#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/clone.h>
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_map>
 
 #include "ops/thread_state.h"
@@ -29,14 +28,13 @@ class AliasedCopies {
     const c10::StorageImpl* key = tensor.storage().unsafeGetStorageImpl();
     auto found = copies_.find(key);
     if (found == copies_.end()) {
+      const at::Tensor memory =
+          over(tensor.storage(), tensor, c10::scalarTypeToTypeMeta(c10::kByte));
       const int64_t bytes = int64_t(tensor.storage().nbytes());
-      at::Tensor memory =
-          at::empty_strided({bytes}, {1}, at::TensorOptions(c10::kByte).device(c10::kCPU));
-      if (bytes) std::memcpy(memory.mutable_data_ptr(), tensor.storage().data(), size_t(bytes));
-      found = copies_.emplace(key, memory.storage()).first;
+      memory.unsafeGetTensorImpl()->set_sizes_contiguous({bytes});
+      found = copies_.emplace(key, memory.clone().storage()).first;
     }
-    at::Tensor copied = at::detail::make_tensor<c10::TensorImpl>(
-        c10::Storage(found->second), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
+    at::Tensor copied = over(found->second, tensor, tensor.dtype());
     copied.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(),
                                                         tensor.storage_offset());
     if (tensor.is_conj()) copied.unsafeGetTensorImpl()->_set_conj(true);
@@ -45,6 +43,15 @@ class AliasedCopies {
   }
 
  private:
+  // A tensor of the same device over a storage.
+  static at::Tensor over(const c10::Storage& storage, const at::Tensor& like,
+                         caffe2::TypeMeta dtype) {
+    return at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage), like.key_set() - kBits,
+                                                    dtype);
+  }
+
+  static constexpr c10::DispatchKeySet kBits{
+      {c10::DispatchKey::Conjugate, c10::DispatchKey::Negative}};
   std::unordered_map<const c10::StorageImpl*, c10::Storage> copies_;
 };
 
@@ -68,11 +75,12 @@ std::unordered_map<uint32_t, uint32_t> root_values(const Tape& tape) {
 }  // namespace
 
 RunResult run_and_verify(const CompiledTrace::Version& version, const Tape& tape,
-                         c10::ArrayRef<at::Tensor> inputs) {
+                         c10::ArrayRef<at::Tensor> inputs, c10::Device device) {
   const StepThreadState state;
   std::vector<Step> steps;
   std::vector<InputMetadata> described;
-  for (size_t i = 0; i < tape.size(); ++i) steps.push_back(step_from_tape(tape, i, &described));
+  for (size_t i = 0; i < tape.size(); ++i)
+    steps.push_back(step_from_tape(tape, i, &described, device));
   AliasedCopies copies;
   Values values(tape.values);
   std::vector<at::Tensor> copied_inputs;
@@ -80,7 +88,7 @@ RunResult run_and_verify(const CompiledTrace::Version& version, const Tape& tape
   for (size_t i = 0; i < described.size(); ++i) values[described[i].value] = copied_inputs[i];
 
   RunResult result = version.executable->run(inputs);
-  const auto failure = run_steps(steps, values);
+  const auto failure = run_steps(steps, values, device);
   TORCH_CHECK(failure.has_value() == result.failure.has_value(),
               "TORCH_LAZY_VERIFY: the window fails only when it is ",
               failure ? "run one by one" : "run by its executable");

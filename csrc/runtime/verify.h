@@ -8,6 +8,6 @@ namespace torch_lazy {
 // Runs the executable on the inputs, and the tape operation by operation on copies of them.
 // Raises an error that names the first value that differs beyond rounding.
 RunResult run_and_verify(const CompiledTrace::Version& version, const Tape& tape,
-                         c10::ArrayRef<at::Tensor> inputs);
+                         c10::ArrayRef<at::Tensor> inputs, c10::Device device);
 
 }  // namespace torch_lazy

@@ -8,7 +8,7 @@ namespace torch_lazy {
 namespace {
 
 // By FlushReason.
-constexpr std::array<std::string_view, 16> kReasonNames{
+constexpr std::array<std::string_view, 17> kReasonNames{
     "operator",
     "copy to cpu",
     "synchronize",
@@ -19,6 +19,7 @@ constexpr std::array<std::string_view, 16> kReasonNames{
     "exported memory",
     "backward ends",
     "global state changed",
+    "another device or stream",
     "operations limit",
     "bytes limit",
     "period",

@@ -21,6 +21,7 @@ enum class FlushReason : uint8_t {
   // Borders, where the next operation belongs to another window.
   kBackwardEnds,
   kGlobalState,
+  kOtherStream,
   // The recorder's own decisions.
   kOperationsLimit,
   kBytesLimit,

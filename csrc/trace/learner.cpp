@@ -62,7 +62,8 @@ WindowState Learner::record_profile(Window& window, bool automatic_end) {
   if (config().defer == Defer::kNever) return WindowState::kWarm;
   await(window.key(),
         compiled_trace(tape, history->dynamic_scalars(words), window.live(),
-                       window.key().state.deterministic_algorithms(), window.age()),
+                       {window.device(), window.key().state.deterministic_algorithms()},
+                       window.age()),
         automatic_end);
   return WindowState::kWarm;
 }

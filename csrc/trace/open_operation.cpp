@@ -7,13 +7,13 @@
 
 namespace torch_lazy {
 
-OpenOperation::OpenOperation(Recorder& recorder, const OperatorInfo& op)
+OpenOperation::OpenOperation(Recorder& recorder, const OperatorInfo& op, c10::DeviceIndex device)
     : recorder_(recorder), op_(op) {
   count(recorder.counters_.recorded);
   const bool backward = torch::autograd::get_current_graph_task_id() != -1;
   // Before the lock, since this may take the GIL.
   location_ = current_operation_location(backward);
-  lock_ = recorder.prepare_window(backward);
+  lock_ = recorder.prepare_window(backward, device);
   inputs_before_ = window().inputs();
   window().tape().begin(&op, location_);
 }

@@ -22,7 +22,7 @@ namespace torch_lazy {
 class OpenOperation {
  public:
   // May flush at a border, and raises an error that such a flush left.
-  OpenOperation(Recorder& recorder, const OperatorInfo& op);
+  OpenOperation(Recorder& recorder, const OperatorInfo& op, c10::DeviceIndex device);
   ~OpenOperation() {
     if (state_ != State::kEnded) [[unlikely]]
       end_early();
@@ -31,6 +31,8 @@ class OpenOperation {
   OpenOperation& operator=(const OpenOperation&) = delete;
 
   const OperatorInfo& op() const { return op_; }
+  // Of lazy:N, on which its results live.
+  c10::DeviceIndex device_index() const { return window().key().device; }
 
   // --- Arguments
   void word(uint64_t value) { window().tape().word(value); }

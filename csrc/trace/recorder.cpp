@@ -28,7 +28,8 @@ void Recorder::resolve_unusual(const ValueBinding& binding, StorageState& storag
 
 // ---------------------------------------------------------------- one operation
 
-RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_ended) {
+RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_ended,
+                                                c10::DeviceIndex device) {
   RecordingGuard lock(recording_lock());
   window_.wait_until_idle(lock);
   // Going into backward is no border: what autograd keeps is dead once it was used, so a window
@@ -37,9 +38,11 @@ RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_e
     close(lock, {FlushReason::kBackwardEnds});
   else if (!same_state)
     close(lock, {FlushReason::kGlobalState});
+  else if (!window_.takes(device))
+    close(lock, {FlushReason::kOtherStream});
   if (error_) raise_error(lock);
   if (window_.mode() != Window::Mode::kClosed) return lock;
-  const TraceKey key{GlobalState::current(), backward_};
+  const TraceKey key{GlobalState::current(), backward_, device};
   state_version_ = GlobalState::current_version();
   KnownTraces* const known = learner_.start_window(key);
   if (known) matcher_.start(*known);

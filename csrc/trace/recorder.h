@@ -68,19 +68,22 @@ class Recorder {
 
   // --- For the open operation
 
-  // The window is the next operation's: flushes at borders (backward ended, the global state
-  // changed), raises an error left by such a flush, opens a window where none is. Returns the lock,
-  // or none where the window was eager already: nothing is pending then, and no other thread has
-  // business here.
-  RecordingGuard prepare_window(bool backward) {
+  // The window is the next operation's: flushes at borders (backward ended, the global state, the
+  // device or the stream changed), raises an error left by such a flush, opens a window where none
+  // is. Returns the lock, or none where the window was eager already: nothing is pending then, and
+  // no other thread has business here.
+  RecordingGuard prepare_window(bool backward, c10::DeviceIndex device) {
     const bool same_state = GlobalState::current_version() == state_version_;
+    const bool same_place = window_.takes(device);
     const bool backward_ended = backward_ && !backward;
     backward_ = backward;
-    if (window_.mode() == Window::Mode::kEager && same_state && !backward_ended && !error_)
+    if (window_.mode() == Window::Mode::kEager && same_state && same_place && !backward_ended &&
+        !error_)
       return {};
-    return prepare_another_window(same_state, backward_ended);
+    return prepare_another_window(same_state, backward_ended, device);
   }
-  RecordingGuard prepare_another_window(bool same_state, bool backward_ended);
+  RecordingGuard prepare_another_window(bool same_state, bool backward_ended,
+                                        c10::DeviceIndex device);
   // The open operation does not follow the known traces: those before it run operation by
   // operation, and the window goes on eagerly. Releases the lock; raises an error that was left.
   void fail_guard(RecordingGuard& lock);

@@ -1,6 +1,7 @@
 #include "trace/window.h"
 
 #include <ATen/ops/clone.h>
+#include <c10/core/StreamGuard.h>
 
 #include <algorithm>
 #include <chrono>
@@ -83,6 +84,12 @@ void Window::open(const TraceKey& key, Mode mode) {
   key_ = key;
   opened_ = std::chrono::steady_clock::now();
   mode_ = mode;
+  stream_ = execution_device().guard ? std::optional(current_stream(key.device)) : std::nullopt;
+}
+
+c10::Stream Window::current_stream(c10::DeviceIndex device) {
+  const ExecutionDevice& execution = execution_device();
+  return execution.guard->getStream(execution.device(device));
 }
 
 void Window::close(RecordingGuard& lock) {
@@ -163,10 +170,11 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
   {
     const RunTimer timer;
     const ScopedGlobalState state(key_.state);
+    const c10::OptionalStreamGuard stream(stream_);
     append_numbers(tape_, version.graph.numbers, numbers, inputs);
     try {
-      result =
-          config().verify ? run_and_verify(version, tape_, inputs) : run_alone(version, inputs);
+      result = config().verify ? run_and_verify(version, tape_, inputs, device())
+                               : run_alone(version, inputs);
     } catch (...) {  // run() should report, not raise; nothing is known of what was done
       result.outputs.assign(version.graph.output_storages.size(), {});
       result.failure = RunFailure{0, std::current_exception()};
@@ -201,16 +209,18 @@ std::exception_ptr Window::run_by_operation(RecordingGuard& lock, size_t operati
   {
     const RunTimer timer;
     const ScopedGlobalState state(key_.state);
+    const c10::OptionalStreamGuard stream(stream_);
     Values values(tape_.values);
     try {
       std::vector<Step> steps;
       std::vector<InputMetadata> described;
-      for (size_t i = 0; i < operations; ++i) steps.push_back(step_from_tape(tape_, i, &described));
+      for (size_t i = 0; i < operations; ++i)
+        steps.push_back(step_from_tape(tape_, i, &described, device()));
       plan_releases(steps, kept);
       TORCH_INTERNAL_ASSERT(described.size() <= inputs.size(), "a window without its inputs");
       for (size_t i = 0; i < described.size(); ++i)
         values[described[i].value] = std::move(inputs[i]);
-      result.failure = run_steps(steps, values);
+      result.failure = run_steps(steps, values, device());
     } catch (...) {
       result.failure = RunFailure{0, std::current_exception()};
     }

@@ -6,14 +6,18 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <optional>
+#include <tuple>
 #include <vector>
 
+#include "backend/execution_device.h"
 #include "runtime/compiled_trace.h"
 #include "tape/tape.h"
 #include "trace/global_state.h"
@@ -26,10 +30,12 @@ namespace torch_lazy {
 struct TraceKey {
   GlobalState state;
   bool backward = false;
+  c10::DeviceIndex device = 0;  // of lazy:N; a window is one device's
   bool operator<(const TraceKey& other) const {
     // GlobalState is plain data without padding.
     const int order = std::memcmp(&state, &other.state, sizeof state);
-    return order != 0 ? order < 0 : backward < other.backward;
+    if (order != 0) return order < 0;
+    return std::tie(backward, device) < std::tie(other.backward, other.device);
   }
 };
 
@@ -69,6 +75,13 @@ class Window {
   bool guard_failed() const { return guard_failed_; }
   uint64_t serial() const { return serial_; }
   const TraceKey& key() const { return key_; }
+  // Whether an operation on that device, submitted now, belongs into it: the current stream is the
+  // one that it was opened on.
+  bool takes(c10::DeviceIndex device) const {
+    return key_.device == device && (!stream_ || *stream_ == current_stream(device));
+  }
+  // Where its tensors live.
+  c10::Device device() const { return execution_device().device(key_.device); }
   std::chrono::nanoseconds age() const { return std::chrono::steady_clock::now() - opened_; }
   Tape& tape() { return tape_; }
 
@@ -111,6 +124,7 @@ class Window {
 
  private:
   static uint64_t next_serial();
+  static c10::Stream current_stream(c10::DeviceIndex device);
   [[nodiscard]] std::exception_ptr finish_run(const RunResult& result,
                                               c10::ArrayRef<uint32_t> output_storages,
                                               size_t operations);
@@ -123,6 +137,7 @@ class Window {
   bool slots_valid_ = true;
   uint64_t serial_;  // unique over all recorders
   TraceKey key_;
+  std::optional<c10::Stream> stream_;  // on which it runs; none on the CPU
   std::chrono::steady_clock::time_point opened_;
   Tape tape_;
   std::vector<BoundStorage> storages_;

@@ -28,47 +28,77 @@ def init() -> None:
     """Does nothing: the device is ready when the plugin is loaded."""
 
 
+def execution_device() -> torch.device:
+    """The type of device on which lazy tensors live, ``cpu`` unless chosen: ``lazy:N`` is its N-th.
+
+    Chosen now, if no lazy tensor was made yet.
+    """
+    from torch_lazy import _C
+
+    return torch.device(_C.execution_device())
+
+
 def device_count() -> int:
-    """Number of devices of the execution backend; 1 on the CPU."""
-    return 1
+    """Number of devices of the type on which lazy tensors live; 1 on the CPU."""
+    from torch_lazy import _C
+
+    return _C.device_count()
 
 
 def current_device() -> int:
     """Index of the device that ``"lazy"`` without an index means."""
-    return 0
+    from torch_lazy import _C
+
+    return _C.current_device()
 
 
 def set_device(device: torch.device | int | str) -> None:
-    """Selects a device; raises ``ValueError`` unless it is device 0, the only one."""
-    index = device if isinstance(device, int) else torch.device(device).index or 0
-    if index != 0:
-        raise ValueError(f"there is no device lazy:{index}: device lazy has 1 device, lazy:0")
+    """Makes a device the current one of this thread; raises ``ValueError`` where there is none."""
+    index = _index(device)
+    if index is not None:
+        from torch_lazy import _C
+
+        _C.set_device(index)
 
 
 def check_device(device: Device) -> None:
-    """Raises ``ValueError`` unless it is ``None`` or names the device of this module."""
-    if device is None:
-        return
+    """Raises ``ValueError`` unless it is ``None`` or names a device of this module."""
+    if device is not None:
+        _index(device)
+
+
+def _index(device: torch.device | int | str) -> int | None:
+    """Of a device that exists; ``None`` for ``"lazy"``, the current one."""
     if not isinstance(device, int) and torch.device(device).type != "lazy":
         raise ValueError(f"expected a lazy device, but got {device}")
-    set_device(device)
+    index = device if isinstance(device, int) else torch.device(device).index
+    count = device_count() if index else 1  # device 0 is there, and must not choose one
+    if index is not None and not 0 <= index < count:
+        some = "1 device, lazy:0" if count == 1 else f"{count} devices"
+        raise ValueError(f"there is no device lazy:{index}: device lazy has {some}")
+    return index
 
 
 class device:
-    """Context in which a device is the current one; there is one, so nothing changes.
+    """Context in which a device is the current one.
 
-    ``None`` and a negative index are accepted, as ``torch.cuda.device`` does.
+    ``None`` and a negative index are accepted and change nothing, as ``torch.cuda.device`` does.
     """
 
     def __init__(self, device: Any) -> None:
-        self.idx = -1 if isinstance(device, int) and device < 0 else 0
-        if self.idx == 0:
-            check_device(device)
+        nothing = device is None or (isinstance(device, int) and device < 0)
+        self.idx = -1 if nothing else _index(device) or 0
+        self.prev_idx = -1
 
     def __enter__(self) -> None:
-        pass
+        if self.idx >= 0:
+            self.prev_idx = current_device()
+            if self.idx != self.prev_idx:
+                set_device(self.idx)
 
     def __exit__(self, *exception: object) -> bool:
+        if self.idx != self.prev_idx:
+            set_device(self.prev_idx)
         return False
 
 

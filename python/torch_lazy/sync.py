@@ -17,7 +17,7 @@ def _library() -> ModuleType:
 
 
 def synchronize(device: torch.device | int | str | None = None) -> None:
-    """Runs all pending work of all threads.
+    """Runs all pending work of all threads, and waits for the device to have done it.
 
     Raises the error that a deferred operation left, naming the line that recorded it.
     """

@@ -62,7 +62,7 @@ void compile_window(int64_t elements, bool deterministic) {
   const Handle x = window.input(at::ones({elements}));
   const Handle y = window.call("aten::exp", "", {x})[0];
   std::make_shared<CompiledTrace>(window.tape.prefix(1), DynamicScalars(), window.live({y}),
-                                  deterministic)
+                                  TraceConditions{c10::kCPU, deterministic})
       ->compile();
 }
 

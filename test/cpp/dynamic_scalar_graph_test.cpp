@@ -53,7 +53,7 @@ TEST(DynamicScalarGraph, TakesNumbersAfterTheWindowsInputs) {
   const Handle out = window.call("aten::addcmul", "", {sum, x, y, 2.0})[0];
 
   const WindowGraph graph =
-      graph_from_tape(window.tape, window.live({out}), all_dynamic(window.tape, {1}));
+      cpu_graph(window.tape, window.live({out}), all_dynamic(window.tape, {1}));
 
   verify_graph(*graph.graph);
   EXPECT_EQ(graph.inputs.size(), 2u);
@@ -81,8 +81,7 @@ TEST(DynamicScalarGraph, ComputesWithTheNumbersOfTheRun) {
   const Handle x = window.input(at::rand({3})), y = window.input(at::rand({3}));
   const Handle scaled = window.call("aten::mul", "Tensor", {x, number(0.1)})[0];
   const Handle sum = window.call("aten::add", "Tensor", {scaled, y, 0.2})[0];
-  const WindowGraph graph =
-      graph_from_tape(window.tape, window.live({sum}), all_dynamic(window.tape));
+  const WindowGraph graph = cpu_graph(window.tape, window.live({sum}), all_dynamic(window.tape));
   const at::Tensor expected = at::add(x.tensor * 0.3, y.tensor, 0.7);
 
   const std::vector<at::Tensor> given = with_numbers(window.inputs(), {0.3, 0.7});
@@ -96,8 +95,7 @@ TEST(DynamicScalarGraph, KeepsTheDtypesThatAWrappedNumberGives) {
       TapeBuilder window;
       const Handle x = window.input(at::ones(sizes, dtype));
       const Handle y = window.call("aten::mul", "Tensor", {x, number(0.1)})[0];
-      const WindowGraph graph =
-          graph_from_tape(window.tape, window.live({y}), all_dynamic(window.tape));
+      const WindowGraph graph = cpu_graph(window.tape, window.live({y}), all_dynamic(window.tape));
       ASSERT_EQ(graph.numbers.size(), 1u);
 
       const at::Tensor made = run_with_reference(graph, with_numbers(window.inputs(), {0.3})).at(0);
@@ -112,7 +110,7 @@ TEST(DynamicScalarGraph, InPlaceOperationsComputeInTheDtypeOfWhatTheyWrite) {
   TapeBuilder window;
   const Handle x = window.input(at::ones({}, at::kFloat));
   window.call("aten::mul_", "Tensor", {x, number(0.1)});
-  const WindowGraph graph = graph_from_tape(window.tape, {}, all_dynamic(window.tape));
+  const WindowGraph graph = cpu_graph(window.tape, {}, all_dynamic(window.tape));
 
   const std::vector<at::Tensor> given = with_numbers(window.inputs(), {0.3});
   run_with_reference(graph, given);
@@ -130,7 +128,7 @@ TEST(DynamicScalarGraph, ListsMixNumbersAndConstants) {
   DynamicScalars dynamic_scalars = all_dynamic(window.tape);
   ASSERT_EQ(dynamic_scalars.size(), 2u);
   dynamic_scalars.erase(dynamic_scalars.begin());
-  const WindowGraph graph = graph_from_tape(window.tape, {}, dynamic_scalars);
+  const WindowGraph graph = cpu_graph(window.tape, {}, dynamic_scalars);
   verify_graph(*graph.graph);
 
   const std::vector<at::Tensor> given = with_numbers(window.inputs(), {3});

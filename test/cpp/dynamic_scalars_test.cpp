@@ -56,7 +56,8 @@ std::shared_ptr<CompiledTrace> trace_of(const Tape& tape, const std::vector<size
   for (const size_t i : dynamic) dynamic_scalars.push_back({words[i], words[i]});
   Tape masked = tape.prefix(tape.size());
   for (const DynamicScalar& number : dynamic_scalars) masked.clear_word(number.word);
-  return std::make_shared<CompiledTrace>(std::move(masked), dynamic_scalars, std::vector<bool>());
+  return std::make_shared<CompiledTrace>(std::move(masked), dynamic_scalars, std::vector<bool>(),
+                                         TraceConditions());
 }
 
 // Records the tape against what is known, operation by operation, as a recorder does.
@@ -192,7 +193,7 @@ TEST(KnownTraces, MatchEqualBitsWhereANumberIsShared) {
   Tape masked = tape.prefix(tape.size());
   for (const uint32_t word : words) masked.clear_word(word);
   const auto trace = std::make_shared<CompiledTrace>(
-      std::move(masked), history.dynamic_scalars(words), std::vector<bool>());
+      std::move(masked), history.dynamic_scalars(words), std::vector<bool>(), TraceConditions());
   KnownTraces known;
   known.insert(trace, false);
 

@@ -24,7 +24,7 @@ struct FunctionalWindow {
   std::vector<GraphInput> inputs;
 
   FunctionalWindow(const TapeBuilder& window, const TapeBuilder::Handles& live) {
-    const WindowGraph graph = graph_from_tape(window.tape, window.live(live));
+    const WindowGraph graph = cpu_graph(window.tape, window.live(live));
     recorded = graph.graph;
     verify_graph(*recorded);
     for (const InputMetadata& input : graph.inputs)

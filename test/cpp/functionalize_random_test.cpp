@@ -296,8 +296,7 @@ TEST(FunctionalizeRandom, ComputesWhatWasRecorded) {
                          message.find("that it writes share memory") != std::string::npos;
       ASSERT_TRUE(known)
           << message
-          << print_graph(
-                 *graph_from_tape(program.window().tape, program.window().live(live)).graph);
+          << print_graph(*cpu_graph(program.window().tape, program.window().live(live)).graph);
       ++unsupported;
       continue;
     }

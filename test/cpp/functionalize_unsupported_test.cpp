@@ -89,7 +89,7 @@ TEST(FunctionalizeUnsupported, NamesTheLine) {
   TapeBuilder window;
   const Handle x = window.input(at::randn({2}));
   window.call("aten::normal_", "", {x, 0.0, 1.0, kNone});
-  const WindowGraph recorded = graph_from_tape(window.tape, {});
+  const WindowGraph recorded = cpu_graph(window.tape, {});
   const auto text = std::make_shared<torch::jit::Source>(std::string(9, ' '), "train.py", 12);
   recorded.graph->return_node()->prev()->setSourceRange({text, 8, 9});
   std::string message;

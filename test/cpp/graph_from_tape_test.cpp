@@ -27,7 +27,7 @@ using Handles = TapeBuilder::Handles;
 const c10::IValue kNone;
 
 WindowGraph graph_of(const TapeBuilder& window, const Handles& live) {
-  WindowGraph result = graph_from_tape(window.tape, window.live(live));
+  WindowGraph result = cpu_graph(window.tape, window.live(live));
   verify_graph(*result.graph);
   return result;
 }
@@ -242,7 +242,7 @@ TEST(GraphFromTape, TheDeviceLazyBecomesTheBackends) {
   tape.end();
   tape.values = tape.storages = 1;
 
-  const WindowGraph graph = graph_from_tape(tape, {true});
+  const WindowGraph graph = cpu_graph(tape, {true});
 
   EXPECT_EQ(print_graph(*graph.graph).find("lazy"), std::string::npos);
   EXPECT_TRUE(at::equal(run_with_torchscript(graph, {}).at(0), x.tensor));

@@ -21,7 +21,7 @@ using GraphPtr = std::shared_ptr<torch::jit::Graph>;
 GraphPtr scaled(const at::Tensor& input, at::Scalar factor, const char* operation = "aten::mul") {
   TapeBuilder window;
   const Handle y = window.call(operation, "Tensor", {window.input(input), number(factor)})[0];
-  return graph_from_tape(window.tape, window.live({y})).graph;
+  return cpu_graph(window.tape, window.live({y})).graph;
 }
 
 TEST(GraphHash, IgnoresNamesAndSourceLines) {
@@ -66,7 +66,7 @@ TEST(GraphHash, DiffersByTopologyAlone) {
     const Handle x = window.input(at::ones({2})), y = window.input(at::ones({2}));
     window.call("aten::add", "Tensor", {x, y, 1});
     const Handle z = window.call("aten::sub", "Tensor", {swapped ? y : x, swapped ? x : y, 1})[0];
-    return graph_from_tape(window.tape, window.live({z})).graph;
+    return cpu_graph(window.tape, window.live({z})).graph;
   };
 
   EXPECT_TRUE(same_graph(*difference(false), *difference(false)));

@@ -15,9 +15,9 @@ using testing::TapeBuilder;
 std::string guard_failure(const TapeBuilder& known, const TapeBuilder& recorded,
                           DynamicScalars dynamic_scalars = {}) {
   KnownTraces traces;
-  traces.insert(std::make_shared<CompiledTrace>(known.tape.prefix(known.tape.size()),
-                                                std::move(dynamic_scalars),
-                                                std::vector<bool>(known.tape.storages)),
+  traces.insert(std::make_shared<CompiledTrace>(
+                    known.tape.prefix(known.tape.size()), std::move(dynamic_scalars),
+                    std::vector<bool>(known.tape.storages), TraceConditions()),
                 false);
   Matcher matcher;
   matcher.start(traces);

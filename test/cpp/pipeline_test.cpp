@@ -43,7 +43,7 @@ struct Window {
 
 std::string complaint_about_the_broken_pass() {
   const Window window(4);
-  const WindowGraph graph = graph_from_tape(window.builder.tape, window.builder.live({window.y}));
+  const WindowGraph graph = cpu_graph(window.builder.tape, window.builder.live({window.y}));
   try {
     core_graph_of(*graph.graph, {{.storage_bytes = 16}}, return_an_input);
   } catch (const c10::Error& error) {
@@ -94,8 +94,9 @@ TEST_F(Pipeline, AWindowThatAPassBreaksRunsNodeByNodeIsCountedAndNamed) {
   set_warning_sink([](const std::string& message) { warning() = message; });
 
   const Window window(7);
-  const auto trace = std::make_shared<CompiledTrace>(
-      window.builder.tape.prefix(1), DynamicScalars(), window.builder.live({window.y}));
+  const auto trace =
+      std::make_shared<CompiledTrace>(window.builder.tape.prefix(1), DynamicScalars(),
+                                      window.builder.live({window.y}), TraceConditions());
   trace->compile();
 
   set_warning_sink(nullptr);

@@ -43,7 +43,7 @@ std::string message_of(const std::exception_ptr& error) {
 // Runs the window's graph, with and without verification, and its tape step by step; expects
 // the tensors that ATen made while it was recorded, and the inputs written as ATen wrote them.
 void expect_as_recorded(const TapeBuilder& window, const Handles& live, const Handles& inputs) {
-  const WindowGraph graph = graph_from_tape(window.tape, window.live(live));
+  const WindowGraph graph = cpu_graph(window.tape, window.live(live));
   verify_graph(*graph.graph);
   for (const bool verify : {false, true}) {
     const auto executable = reference().compile(graph.graph, {.verify = verify});
@@ -68,13 +68,13 @@ void expect_as_recorded(const TapeBuilder& window, const Handles& live, const Ha
   std::vector<InputMetadata> described;
   std::vector<uint32_t> kept;
   for (size_t i = 0; i < window.tape.size(); ++i)
-    steps.push_back(step_from_tape(window.tape, i, &described));
+    steps.push_back(step_from_tape(window.tape, i, &described, c10::kCPU));
   for (const Handle& handle : live) kept.push_back(window.value(handle));
   plan_releases(steps, kept);
   Values values(window.tape.values);
   const std::vector<at::Tensor> given = window.inputs();
   for (size_t i = 0; i < described.size(); ++i) values[described[i].value] = given[i];
-  const auto failure = run_steps(steps, values);
+  const auto failure = run_steps(steps, values, c10::kCPU);
   if (failure) FAIL() << message_of(failure->error);
   for (size_t i = 0; i < live.size(); ++i) {
     EXPECT_TRUE(at::equal(values[kept[i]], live[i].tensor));
@@ -131,7 +131,7 @@ TEST(ReferenceBackend, KeepsOtherUsesOfARebounTensorAsTheyWere) {
   const std::vector<at::Tensor> given = window.inputs();
 
   expect_as_recorded(window, {y, z, sum}, {});
-  run(graph_from_tape(window.tape, {}), given);
+  run(cpu_graph(window.tape, {}), given);
   EXPECT_EQ(given[0].sizes(), c10::IntArrayRef({2, 3}));
 }
 
@@ -171,7 +171,7 @@ TEST(ReferenceBackend, TakesAnInputWithOrWithoutItsConjugateBit) {
   TapeBuilder window;
   const Handle x = window.input(at::conj(at::randn({2}, at::kComplexFloat)));
   const Handle y = window.call("aten::exp", "", {x})[0];
-  const WindowGraph graph = graph_from_tape(window.tape, window.live({y}));
+  const WindowGraph graph = cpu_graph(window.tape, window.live({y}));
   const at::Tensor unmarked = window.inputs()[0];
   ASSERT_FALSE(unmarked.is_conj());
 
@@ -194,7 +194,7 @@ TEST(ReferenceBackend, ReportsWhichOperationFailedAndKeepsWhatCameBefore) {
   const Handle y = window.call("aten::neg", "", {table})[0];
   const Handle picked = window.call("aten::embedding", "", {y, rows, -1, false, false})[0];
   const Handle z = window.call("aten::exp", "", {picked})[0];
-  const WindowGraph graph = graph_from_tape(window.tape, window.live({y, z}));
+  const WindowGraph graph = cpu_graph(window.tape, window.live({y, z}));
 
   const RunResult result = run(graph, {at::randn({4, 2}), at::tensor({1, 9})});
 
@@ -210,7 +210,7 @@ TEST(ReferenceBackend, VerifyingNamesTheOperatorWhoseResultIsNotAsRecorded) {
   TapeBuilder window;
   const Handle x = window.input(at::ones({2, 3}));
   const Handle y = window.call("aten::neg", "", {x})[0];
-  const WindowGraph graph = graph_from_tape(window.tape, window.live({y}));
+  const WindowGraph graph = cpu_graph(window.tape, window.live({y}));
 
   const RunResult result = run(graph, {at::ones({3, 2})});
 
@@ -230,7 +230,7 @@ TEST(ReferenceBackend, FreesValuesAfterTheirLastUse) {
   window.call("aten::add", "Tensor", {b, b, 1});
   std::vector<Step> steps;
   for (size_t i = 0; i < window.tape.size(); ++i)
-    steps.push_back(step_from_tape(window.tape, i, nullptr));
+    steps.push_back(step_from_tape(window.tape, i, nullptr, c10::kCPU));
 
   plan_releases(steps, {window.value(b)});
 
@@ -245,7 +245,7 @@ TEST(ReferenceBackend, RunsBelowAutograd) {
   const Handle y = window.call("aten::neg", "", {x})[0];
   const at::Tensor given = at::ones({2}).set_requires_grad(true);
 
-  const RunResult result = run(graph_from_tape(window.tape, window.live({y})), {given});
+  const RunResult result = run(cpu_graph(window.tape, window.live({y})), {given});
 
   EXPECT_FALSE(result.outputs.at(0).requires_grad());
   EXPECT_FALSE(result.outputs.at(0).grad_fn());

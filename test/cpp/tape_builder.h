@@ -17,8 +17,19 @@
 #include <variant>
 #include <vector>
 
+#include "ir/graph_from_tape.h"
 #include "ops/operator_info.h"
 #include "tape/tape.h"
+
+namespace torch_lazy {
+
+// The graph of a tape whose tensors live on the CPU.
+inline WindowGraph cpu_graph(const Tape& tape, const std::vector<bool>& live_storages,
+                             const DynamicScalars& dynamic_scalars = {}) {
+  return graph_from_tape(tape, live_storages, dynamic_scalars, c10::kCPU);
+}
+
+}  // namespace torch_lazy
 
 namespace torch_lazy::testing {
 

@@ -10,12 +10,13 @@ namespace {
 
 class ReferenceBackend final : public Backend {
  public:
+  std::optional<c10::DeviceType> device_type() const override { return std::nullopt; }
   std::string device_name() const override { return processor_name(); }
 
   std::shared_ptr<Executable> compile(std::shared_ptr<torch::jit::Graph> graph,
                                       const CompileOptions& options) override {
-    return std::make_shared<PlanExecutable>(library_plan(*graph, c10::kCPU, options.verify),
-                                            std::make_unique<Launcher>(c10::kCPU));
+    return std::make_shared<PlanExecutable>(library_plan(*graph, options.device, options.verify),
+                                            std::make_unique<Launcher>(options.device));
   }
 };
 

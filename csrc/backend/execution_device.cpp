@@ -1,0 +1,71 @@
+#include "backend/execution_device.h"
+
+#include <c10/core/TensorOptions.h>
+#include <c10/util/Exception.h>
+
+#include <memory>
+
+#include "backend/registry.h"
+#include "base/config.h"
+
+namespace torch_lazy {
+namespace {
+
+// Of a name that a user gave.
+c10::DeviceType named_type(const std::string& name) {
+  c10::DeviceType type{};
+  try {
+    type = c10::Device(name).type();
+  } catch (const c10::Error&) {
+    TORCH_CHECK(false, "torch_lazy.config.device is '", name,
+                "', which is no type of device that PyTorch knows: import what registers it first, "
+                "or name another one");
+  }
+  TORCH_CHECK(type != c10::DeviceType::Lazy && type != c10::DeviceType::Meta,
+              "torch_lazy.config.device is '", name,
+              "': expected a device that has memory of its own, such as 'cpu' or 'cuda'");
+  return type;
+}
+
+c10::DeviceType wanted_type() {
+  const std::string name = device_name();
+  if (!name.empty()) return named_type(name);
+  return backend_by_name(backend_name()).device_type().value_or(c10::DeviceType::CPU);
+}
+
+ExecutionDevice describe(c10::DeviceType type) {
+  ExecutionDevice device;
+  if (type == c10::DeviceType::CPU) return device;
+  const std::string name = c10::DeviceTypeName(type, /*lower_case=*/true);
+  TORCH_CHECK(c10::impl::hasDeviceGuardImpl(type), "device lazy is to live on device ", name,
+              ", which this PyTorch has no support for: import what registers it first, or choose "
+              "another by torch_lazy.config.device");
+  device.type = type;
+  device.key = c10::computeDispatchKey(std::nullopt, std::nullopt, c10::Device(type));
+  device.guard = c10::impl::getDeviceGuardImpl(type);
+  device.count = device.guard->deviceCount();
+  TORCH_CHECK(device.count > 0, "device lazy is to live on device ", name,
+              ", of which this machine has none: choose another by torch_lazy.config.device");
+  return device;
+}
+
+}  // namespace
+
+const ExecutionDevice& detail::choose_execution_device() {
+  // Two threads may both choose; one of them is the first to say so.
+  auto made = std::make_unique<const ExecutionDevice>(describe(wanted_type()));
+  const ExecutionDevice* none = nullptr;
+  if (chosen_device.compare_exchange_strong(none, made.get())) return *made.release();
+  return *none;
+}
+
+void check_execution_device(const std::string& name) {
+  const ExecutionDevice* const chosen = chosen_execution_device();
+  const std::string now = chosen ? c10::DeviceTypeName(chosen->type, true) : "";
+  TORCH_CHECK_VALUE(!chosen || name.empty() || now == name, "device lazy lives on device ", now,
+                    " in this process, and cannot move to '", name,
+                    "' once there were lazy tensors: choose it when the process starts, by "
+                    "TORCH_LAZY_DEVICE");
+}
+
+}  // namespace torch_lazy

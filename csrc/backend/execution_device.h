@@ -1,0 +1,65 @@
+// Where lazy tensors live: one type of device for the process. `lazy:N` is its device N.
+//
+// It is the one that `config.device` names, else the chosen backend's, chosen when the first lazy
+// tensor is made and not before: to ask a device for anything may start its driver, which an import
+// must not. Whatever differs between devices asks here: dispatch keys, memory, streams, copies.
+//
+// Threads: reading is one load. Choosing takes a lock of its own; it may load a backend's library.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/DispatchKeySet.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include <atomic>
+#include <string>
+
+namespace torch_lazy {
+
+struct ExecutionDevice {
+  c10::DeviceType type = c10::DeviceType::CPU;
+  // Kernels are called with it: below everything the dispatcher did for the lazy tensor.
+  c10::DispatchKey key = c10::DispatchKey::CPU;
+  c10::DeviceIndex count = 1;
+  // Of streams, events and the current device; null on the CPU, which has none of them.
+  const c10::impl::DeviceGuardImplInterface* guard = nullptr;
+
+  bool is_cpu() const { return type == c10::DeviceType::CPU; }
+  // What stands behind lazy:`index`; -1 is the current one.
+  c10::Device device(c10::DeviceIndex index) const {
+    if (is_cpu()) return c10::Device(type);
+    return c10::Device(type, index >= 0 ? index : current());
+  }
+  // The index of the current device.
+  c10::DeviceIndex current() const {
+    return guard ? guard->getDevice().index() : c10::DeviceIndex(0);
+  }
+};
+
+// The device, chosen now unless it was before. Raises where it cannot be: no such type of device,
+// or a backend that cannot be loaded.
+inline const ExecutionDevice& execution_device();
+
+// The same without choosing; null where no lazy tensor was made yet.
+inline const ExecutionDevice* chosen_execution_device();
+
+// Raises where lazy tensors live on another device already than the one of that name.
+void check_execution_device(const std::string& name);
+
+// ---------------------------------------------------------------- implementation
+
+namespace detail {
+inline constinit std::atomic<const ExecutionDevice*> chosen_device{nullptr};
+const ExecutionDevice& choose_execution_device();
+}  // namespace detail
+
+inline const ExecutionDevice& execution_device() {
+  const ExecutionDevice* const chosen = detail::chosen_device.load(std::memory_order_acquire);
+  return chosen ? *chosen : detail::choose_execution_device();
+}
+
+inline const ExecutionDevice* chosen_execution_device() {
+  return detail::chosen_device.load(std::memory_order_acquire);
+}
+
+}  // namespace torch_lazy
