@@ -95,7 +95,9 @@ class Run {
     values_[step.slot] = launcher_.empty(step.sizes, step.strides, step.dtype);
   }
 
-  void perform(const ConstantStep& step) { values_[step.slot] = step.value.clone(); }
+  void perform(const ConstantStep& step) {
+    values_[step.slot] = step.value.to(launcher_.device(), /*non_blocking=*/false, /*copy=*/true);
+  }
 
   void perform(const ViewStep& step) {
     values_[step.slot] = view_of(values_[step.base], step.layout);
@@ -124,6 +126,13 @@ class Run {
     at::Tensor laid_out = launcher_.empty(output.sizes, output.strides, made.scalar_type());
     laid_out.copy_(made);
     made = std::move(laid_out);
+  }
+
+  void perform(const OperatorStep& step) {
+    pointers_.clear();
+    for (const uint32_t slot : step.slots)
+      pointers_.push_back(values_[slot].unsafeGetTensorImpl()->mutable_data());
+    step.command(pointers_);
   }
 
   void perform(const KernelStep& step) {

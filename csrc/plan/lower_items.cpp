@@ -56,7 +56,17 @@ class ItemLowering {
  private:
   std::vector<FusedItem> fuse_all() const {
     const PassTimer timer("fuse");
+    if (options_.operators) return one_by_one();
     return rematerialize(graph_, fuse(graph_), options_.rematerialize_bytes);
+  }
+
+  std::vector<FusedItem> one_by_one() const {
+    std::vector<FusedItem> items;
+    for (size_t id = 0; id < graph_.nodes.size(); ++id) {
+      const CoreKind kind = graph_.nodes[id].kind;
+      if (kind != CoreKind::kNumber && kind != CoreKind::kView) items.emplace_back(NodeId(id));
+    }
+    return items;
   }
 
   codegen::LowerContext context(const std::vector<Layout>& layouts) const {

@@ -7,11 +7,13 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/metrics.h"
 #include "base/pass_times.h"
 #include "plan/arena.h"
 #include "plan/kernel_bytes.h"
 #include "plan/library_plan.h"
 #include "plan/lower_items.h"
+#include "plan/operator_step.h"
 #include "plan/step_from_node.h"
 
 namespace torch_lazy {
@@ -61,7 +63,19 @@ class Planner {
     });
     for (const torch::jit::Value* made : values_made_by(call))
       step.outputs.push_back(ids_.at(made));
+    make_on_device(step);
     return step;
+  }
+
+  // An operator that reads no tensor has to be told where its result goes.
+  void make_on_device(Step& step) const {
+    const std::vector<c10::Argument>& formals = step.op->handle.schema().arguments();
+    const auto is_constant = [](const Operand& operand) {
+      return operand.kind == Operand::Kind::kConstant;
+    };
+    if (!std::all_of(step.operands.begin(), step.operands.end(), is_constant)) return;
+    for (size_t i = 0; i < step.operands.size(); ++i)
+      if (formals[i].name() == "device") step.operands[i].constant = options_.device;
   }
 
   uint32_t new_slot() { return plan_.slots++; }
@@ -242,7 +256,9 @@ class Planner {
   }
 
   void emit_library(NodeId id) {
-    LibraryStep step{library_step(id), {}};
+    Step call = library_step(id);
+    if (options_.operators && emit_operator(id, call)) return;
+    LibraryStep step{std::move(call), {}};
     for (const ValueId output : node(id).outputs) {
       if (!value(output).undefined)
         step.outputs.push_back({uint32_t(output), value(output).sizes, value(output).strides});
@@ -252,6 +268,55 @@ class Planner {
     for (ExpectedValue& value : step.expected) value.strides.clear();  // laid out again as needed
     add(std::move(step), node(id).origin);
     ++plan_.library_calls;
+  }
+
+  // The backend's own command for the call; false where it has none.
+  bool emit_operator(NodeId id, const Step& call) {
+    std::vector<TensorDescription> results;
+    for (const ValueId output : node(id).outputs) {
+      if (value(output).undefined || is_on_cpu(output)) return false;
+      results.push_back(describe(output));
+    }
+    const auto read = [&](uint32_t slot) { return describe(ValueId(slot)); };
+    std::optional<OperatorStep> step =
+        operator_step(*options_.operators, call, read, std::move(results));
+    if (!step) {
+      increment(metrics().fallbacks[call.op->name + " by ATen"]);
+      return false;
+    }
+    for (uint32_t& slot : step->slots)
+      if (is_on_cpu(ValueId(slot))) slot = copy_of(slot, node(id).origin);
+    if (node(id).kind == CoreKind::kGather) emit_check(id);
+    for (const ValueId output : node(id).outputs) {
+      allocate(output, node(id).origin);
+      step->slots.push_back(uint32_t(output));
+      ++step->results;
+    }
+    add(*std::move(step), node(id).origin);
+    ++plan_.commands;
+    return true;
+  }
+
+  TensorDescription describe(ValueId id) const {
+    const CoreValue& described = value(id);
+    return {described.dtype,
+            {described.sizes.begin(), described.sizes.end()},
+            {described.strides.begin(), described.strides.end()}};
+  }
+
+  // A tensor of the CPU where the others are on another device: a number that the program changes.
+  bool is_on_cpu(ValueId id) const {
+    const auto type = value(id).value->type()->cast<c10::TensorType>();
+    return !options_.device.is_cpu() && type && type->device() && type->device()->is_cpu();
+  }
+
+  uint32_t copy_of(uint32_t slot, int64_t origin) {
+    const CoreValue& source = value(ValueId(slot));
+    const uint32_t copy = new_slot();
+    add(AllocateStep{copy, source.dtype, source.sizes, source.strides}, origin);
+    add(CopyStep{slot, copy}, origin);
+    ++plan_.copies;
+    return copy;
   }
 
   uint32_t region_slot(uint32_t base, Layout layout, int64_t origin) {

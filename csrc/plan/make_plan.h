@@ -18,6 +18,8 @@ struct PlanOptions {
   int64_t rematerialize_bytes = INT64_MAX;  // see passes/rematerialize.h; nothing unless asked
   bool verify = false;                      // check what library calls return; see LibraryStep
   c10::Device device = c10::kCPU;           // of the tensors that library calls take
+  // Commands of the device in place of kernels: nothing is fused then. Null for kernels.
+  const OperatorTable* operators = nullptr;
 };
 
 // `inputs` describes the graph's inputs.

@@ -34,6 +34,10 @@ struct SlotCollector {
       if (!pointer.arena) slots.push_back(pointer.slot);
   }
 
+  void operator()(const OperatorStep& step) const {
+    slots.insert(slots.end(), step.slots.begin(), step.slots.end());
+  }
+
   void add(const Step& call) const {
     for (const Operand& operand : call.operands) append_slots(operand, slots);
     for (const int64_t slot : call.outputs)
@@ -79,6 +83,11 @@ struct Printer {
       text += place.arena ? fmt::format("arena+{}", place.bytes) : fmt::format("%{}", place.slot);
     }
     return text + fmt::format(") {} work items", step.lowered.work_items);
+  }
+  std::string operator()(const OperatorStep& step) const {
+    const auto results = step.slots.end() - std::ptrdiff_t(step.results);
+    return fmt::format("%{} = command {} %{}", fmt::join(results, step.slots.end(), ", %"),
+                       step.name, fmt::join(step.slots.begin(), results, ", %"));
   }
 };
 
@@ -127,6 +136,7 @@ std::string to_string(const Plan& plan) {
       text += fmt::format("  # frees %{}", fmt::join(step.released, ", %"));
     text += "\n";
   }
+  if (plan.commands > 0) text += fmt::format("{} commands, ", plan.commands);
   return text + fmt::format("{} kernels, {} library calls, {} copies, arena of {} bytes\n",
                             plan.kernels, plan.library_calls, plan.copies, plan.arena_bytes);
 }

@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "backend/operator_table.h"
 #include "codegen/lower.h"
 #include "passes/core_graph.h"
 #include "plan/step.h"
@@ -89,8 +90,17 @@ struct KernelStep {
   int64_t bytes = 0;                     // that it moves; see plan/kernel_bytes.h
 };
 
+// A command of the device's own; see backend/operator_table.h.
+struct OperatorStep {
+  std::string name;  // of the operator
+  DeviceCommand command;
+  std::vector<uint32_t> slots;  // whose addresses it is given: what it reads, then its results
+  size_t results = 0;           // how many of them are results
+};
+
 struct PlanStep {
-  std::variant<AllocateStep, ConstantStep, ViewStep, CopyStep, CheckStep, LibraryStep, KernelStep>
+  std::variant<AllocateStep, ConstantStep, ViewStep, CopyStep, CheckStep, LibraryStep, KernelStep,
+               OperatorStep>
       action;
   int64_t origin = 0;              // operation of the recorded graph, for errors
   std::vector<uint32_t> released;  // slots that no later step reads
@@ -107,7 +117,7 @@ struct Plan {
   // before the one that failed, and what they made is valid.
   bool as_recorded = false;
   // For reports.
-  size_t kernels = 0, library_calls = 0, copies = 0;
+  size_t kernels = 0, commands = 0, library_calls = 0, copies = 0;
 };
 
 // The slots that the step reads or makes, each at least once.

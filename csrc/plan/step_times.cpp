@@ -22,6 +22,7 @@ StepCost cost_of(const PlanStep& step, const Values& values) {
     return {kernel->name, kernel->bytes};
   if (const auto* library = std::get_if<LibraryStep>(&step.action))
     return {library->step.op->name, 0};
+  if (const auto* command = std::get_if<OperatorStep>(&step.action)) return {command->name, 0};
   if (const auto* copy = std::get_if<CopyStep>(&step.action))
     return {"copy", int64_t(values[copy->source].nbytes() + values[copy->target].nbytes())};
   if (const auto* check = std::get_if<CheckStep>(&step.action))

@@ -1,0 +1,29 @@
+// A backend made of a table of operators. A vendor derives from it, or registers one as it is.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backend/backend.h"
+#include "backend/operator_table.h"
+
+namespace torch_lazy {
+
+class OperatorBackend : public Backend {
+ public:
+  // `device_name`: of the hardware, for users to read.
+  OperatorBackend(c10::DeviceType type, std::string device_name, OperatorTable operators)
+      : type_(type), device_name_(std::move(device_name)), operators_(std::move(operators)) {}
+
+  std::optional<c10::DeviceType> device_type() const override { return type_; }
+  std::string device_name() const override { return device_name_; }
+  std::shared_ptr<Executable> compile(std::shared_ptr<torch::jit::Graph> graph,
+                                      const CompileOptions& options) override;
+
+ private:
+  const c10::DeviceType type_;
+  const std::string device_name_;
+  const OperatorTable operators_;
+};
+
+}  // namespace torch_lazy

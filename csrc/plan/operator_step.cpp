@@ -1,0 +1,52 @@
+#include "plan/operator_step.h"
+
+#include <utility>
+
+#include "ops/operator_info.h"
+
+namespace torch_lazy {
+namespace {
+
+using Kind = Operand::Kind;
+
+// Adds one argument; false where it is more than a tensor, a list of tensors or a constant.
+bool add_argument(const Operand& operand,
+                  const std::function<TensorDescription(uint32_t)>& describe, OperatorCall& call,
+                  std::vector<uint32_t>& slots) {
+  OperatorArgument& argument = call.arguments.emplace_back();
+  const auto add_tensor = [&](const Operand& tensor) {
+    if (tensor.kind != Kind::kValue || tensor.flags & kAsNumber) return false;
+    argument.tensors.push_back(describe(tensor.value));
+    slots.push_back(tensor.value);
+    return true;
+  };
+  if (operand.kind == Kind::kValue) return add_tensor(operand);
+  if (operand.kind == Kind::kConstant) {
+    const bool number = operand.constant.isTensor() && operand.constant.toTensor().defined();
+    argument.constant = number ? c10::IValue(operand.constant.toTensor().item()) : operand.constant;
+    return true;
+  }
+  if (operand.kind != Kind::kTensorList) return false;
+  for (const Operand& element : operand.elements)
+    if (!add_tensor(element)) return false;
+  return true;
+}
+
+}  // namespace
+
+std::optional<OperatorStep> operator_step(
+    const OperatorTable& table, const Step& call,
+    const std::function<TensorDescription(uint32_t)>& describe,
+    std::vector<TensorDescription> results) {
+  const auto found = table.find(call.op->name);
+  if (found == table.end()) return std::nullopt;
+  OperatorCall described{call.op->name, &call.op->handle.schema(), {}, std::move(results)};
+  OperatorStep step{call.op->name, {}, {}, 0};
+  for (const Operand& operand : call.operands)
+    if (!add_argument(operand, describe, described, step.slots)) return std::nullopt;
+  step.command = found->second(described);
+  if (!step.command) return std::nullopt;
+  return step;
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,20 @@
+// Steps that are commands of a device's own, made by a backend's table of operators.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "backend/operator_table.h"
+#include "plan/plan.h"
+
+namespace torch_lazy {
+
+// The command for a call, with the slots of what it reads; those of its results are the caller's to
+// add, and are described by `results`. None where the table has none for it.
+std::optional<OperatorStep> operator_step(
+    const OperatorTable& table, const Step& call,
+    const std::function<TensorDescription(uint32_t slot)>& describe,
+    std::vector<TensorDescription> results);
+
+}  // namespace torch_lazy
