@@ -20,6 +20,9 @@ from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
 BUILD = Path(os.environ.get("TORCH_LAZY_BUILD_DIR", ROOT / "build")).resolve()
+# What CMake writes into python/torch_lazy, besides the module itself.
+FILES_BESIDE_THE_MODULE = ("libtorch_lazy.so", "libtorch_lazy_compiler.so", "_build_info.py")
+FOLDERS_BESIDE_THE_MODULE = ("include", "share")  # for others' builds: see cmake/README.md
 
 
 def torch_version() -> str:
@@ -70,8 +73,11 @@ class CMakeBuild(build_ext):
         built = ROOT / "python" / "torch_lazy" / target.name
         if target != built:
             target.parent.mkdir(parents=True, exist_ok=True)
-            for name in (built.name, "libtorch_lazy_compiler.so", "_build_info.py"):
+            for name in FILES_BESIDE_THE_MODULE:
                 shutil.copy2(built.parent / name, target.parent / name)
+            shutil.copy2(built, target)
+            for name in FOLDERS_BESIDE_THE_MODULE:
+                shutil.copytree(built.parent / name, target.parent / name, dirs_exist_ok=True)
 
 
 setup(

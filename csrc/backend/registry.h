@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "base/api.h"
 
 namespace torch_lazy {
 
@@ -14,10 +15,10 @@ using BackendFactory = std::unique_ptr<Backend> (*)();
 // Raises when the version is not ours or the name is taken.
 void register_backend(const std::string& name, BackendFactory factory,
                       int interface_version = kBackendInterfaceVersion);
-std::vector<std::string> registered_backends();
+TORCH_LAZY_MODULE_API std::vector<std::string> registered_backends();
 
 // The backend of that name, made on first use; raises when none is registered under it, naming
 // those that are.
-Backend& backend_by_name(const std::string& name);
+TORCH_LAZY_API Backend& backend_by_name(const std::string& name);
 
 }  // namespace torch_lazy

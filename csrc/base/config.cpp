@@ -44,9 +44,12 @@ void set_device_name(std::string name) {
 }
 
 Config& make_config() {
-  auto* const made = new Config;
-  read_environment(*made);
-  return *made;
+  static Config& instance = *[] {
+    auto* const made = new Config;
+    read_environment(*made);
+    return made;
+  }();
+  return instance;
 }
 
 }  // namespace torch_lazy

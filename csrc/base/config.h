@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/api.h"
+
 namespace torch_lazy {
 
 enum class Defer : uint8_t { kHot, kNever };
@@ -41,8 +43,9 @@ struct Config {
   std::string cache_directory;                           // where they are; empty for nowhere
 };
 
-// Read from the environment; never destroyed.
-Config& make_config();
+// Read from the environment by the first call; never destroyed. One object for all libraries that
+// have a copy of config().
+TORCH_LAZY_MODULE_API Config& make_config();
 
 // Global because it is set from Python and read on every recorded operation.
 inline Config& config() {
@@ -51,7 +54,7 @@ inline Config& config() {
 }
 
 // The registered backend that compiles windows from now on: "cpu" unless set. Thread-safe.
-std::string backend_name();
+TORCH_LAZY_MODULE_API std::string backend_name();
 void set_backend_name(std::string name);
 
 // The type of device on which lazy tensors live; empty for the backend's own. Thread-safe.

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/api.h"
 #include "base/fork.h"
 
 namespace torch_lazy {
@@ -36,13 +37,14 @@ class Metrics {
   struct Operations {
     int64_t recorded = 0, deferred = 0, eager = 0;
   };
-  Operations operations() const;
+  TORCH_LAZY_MODULE_API Operations operations() const;
 
   // Counters by name. A counter lives as long as the process, so who counts often keeps it.
   class ByName {
    public:
     Counter& operator[](std::string_view name);
-    std::map<std::string, int64_t> counts() const;  // without those that are 0
+    // Without those that are 0.
+    TORCH_LAZY_MODULE_API std::map<std::string, int64_t> counts() const;
     void reset();
 
    private:
@@ -55,9 +57,11 @@ class Metrics {
   ByName fallbacks;   // by operator
   ByName disk_cache;  // hit, miss, stored, evicted; what failed: refused, broken, not stored
   // Of all that stand above, by their names in torch.lazy.metrics().
-  static const std::vector<std::pair<const char*, Counter Metrics::*>>& counters();
-  static const std::vector<std::pair<const char*, ByName Metrics::*>>& counters_by_name();
-  void reset();
+  TORCH_LAZY_MODULE_API static const std::vector<std::pair<const char*, Counter Metrics::*>>&
+  counters();
+  TORCH_LAZY_MODULE_API static const std::vector<std::pair<const char*, ByName Metrics::*>>&
+  counters_by_name();
+  TORCH_LAZY_MODULE_API void reset();
 
  private:
   mutable ForkSafeMutex mutex_{LockOrder::kLeaf};  // guards what is below
@@ -66,7 +70,7 @@ class Metrics {
 };
 
 // Global: counts for the whole process.
-Metrics& metrics();
+TORCH_LAZY_MODULE_API Metrics& metrics();
 
 // Adds one to a counter that only the calling thread writes.
 inline void count(Metrics::Counter& counter) {

@@ -5,6 +5,8 @@
 #include <map>
 #include <string>
 
+#include "base/api.h"
+
 namespace torch_lazy {
 
 // Adds the processor time of its life, on this thread, to that of the pass. Processor time, since a
@@ -26,8 +28,8 @@ class PassTimer {
 void add_pass_time(const char* pass, int64_t nanoseconds);
 
 // Nanoseconds by pass. Any thread.
-std::map<std::string, int64_t> pass_times();
-void reset_pass_times();
+TORCH_LAZY_MODULE_API std::map<std::string, int64_t> pass_times();
+TORCH_LAZY_MODULE_API void reset_pass_times();
 
 // Nanoseconds of all passes since the process began. Any thread.
 int64_t total_pass_time();

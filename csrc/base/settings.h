@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/api.h"
 #include "base/config.h"
 
 namespace torch_lazy {
@@ -34,13 +35,13 @@ struct Setting {
   std::function<bool(Config&, const SettingValue&)> set;  // false where there is no such value
 };
 
-const std::vector<Setting>& settings();
+TORCH_LAZY_MODULE_API const std::vector<Setting>& settings();
 
 // The setting of that name, or, with a warning, the one that had it once. Null where there is none.
-const Setting* find_setting(std::string_view name);
+TORCH_LAZY_MODULE_API const Setting* find_setting(std::string_view name);
 
 // Raises std::invalid_argument, which says what is expected.
-void set_setting(const Setting& setting, const SettingValue& value);
+TORCH_LAZY_MODULE_API void set_setting(const Setting& setting, const SettingValue& value);
 
 // A value that is not understood keeps the default and is warned about: a typing error in the
 // environment must not break `import torch`.
@@ -51,6 +52,6 @@ void set_device_check(void (*check)(const std::string& name));
 
 // Which backends may be selected; any until this is called. An old name of one that the environment
 // gave is replaced now.
-void set_backend_choices(std::vector<std::string> (*names)());
+TORCH_LAZY_MODULE_API void set_backend_choices(std::vector<std::string> (*names)());
 
 }  // namespace torch_lazy

@@ -4,6 +4,8 @@
 #include <exception>
 #include <string>
 
+#include "base/api.h"
+
 namespace torch_lazy {
 
 // Must be called without the recording lock: it may take the GIL.
@@ -18,6 +20,6 @@ std::string first_line(const std::exception& error);
 
 // How warn() shows a message; c10's own warning handler until it is set.
 using WarningSink = void (*)(const std::string& message);
-void set_warning_sink(WarningSink sink);
+TORCH_LAZY_MODULE_API void set_warning_sink(WarningSink sink);
 
 }  // namespace torch_lazy

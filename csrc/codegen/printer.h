@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/api.h"
 #include "codegen/loop_ir.h"
 #include "codegen/prelude.h"
 
@@ -39,9 +40,9 @@ struct PrintedKernel {
 };
 
 // Bytes of scratch that a call needs where the product of the reduction extents is `elements`.
-int64_t scratch_bytes(uint32_t scratch_values, int64_t elements);
+TORCH_LAZY_API int64_t scratch_bytes(uint32_t scratch_values, int64_t elements);
 
 // The kernel must pass verify(), which is called where verifies_passes() (base/debug.h).
-PrintedKernel print_kernel(const Kernel& kernel, const Target& target);
+TORCH_LAZY_API PrintedKernel print_kernel(const Kernel& kernel, const Target& target);
 
 }  // namespace torch_lazy::codegen

@@ -1,12 +1,14 @@
 // Autocast for device `lazy`.
 #pragma once
 
+#include "base/api.h"
+
 namespace torch_lazy {
 
 // Registers the casts. Once a process.
 void register_autocast();
 
 // Forgets the casts of parameters; where the outermost autocast region ends.
-void clear_autocast_cache();
+TORCH_LAZY_MODULE_API void clear_autocast_cache();
 
 }  // namespace torch_lazy

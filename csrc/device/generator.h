@@ -5,14 +5,16 @@
 
 #include <optional>
 
+#include "base/api.h"
+
 namespace torch_lazy {
 
 // A generator of its own, seeded as a new CPU generator is.
-at::Generator make_lazy_generator();
+TORCH_LAZY_MODULE_API at::Generator make_lazy_generator();
 
 // The device's default generator. It has no state of its own: it is PyTorch's default generator of
 // the CPU, which the device draws from where a call names none.
-const at::Generator& default_lazy_generator();
+TORCH_LAZY_MODULE_API const at::Generator& default_lazy_generator();
 
 // The generator of the CPU behind one of the device; another generator as it is, a CPU generator
 // among them. The kernels inside draw from that.

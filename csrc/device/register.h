@@ -3,6 +3,8 @@
 
 #include <torch/library.h>
 
+#include "base/api.h"
+
 namespace torch_lazy {
 
 void register_guard();
@@ -32,6 +34,6 @@ void register_data_parallel_timer();
 // Sparse tensors of the device.
 void register_sparse_operators();
 
-void register_device();
+TORCH_LAZY_MODULE_API void register_device();
 
 }  // namespace torch_lazy

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/api.h"
+
 namespace torch::jit {
 struct Graph;
 }
@@ -18,11 +20,11 @@ std::string canonical_form(const torch::jit::Graph& graph);
 struct GraphHash {
   uint64_t low = 0, high = 0;
   bool operator==(const GraphHash& other) const { return low == other.low && high == other.high; }
-  std::string hex() const;  // 32 digits
+  TORCH_LAZY_MODULE_API std::string hex() const;  // 32 digits
 };
 
 // 128-bit XXH3 of the canonical form: the same in every process.
-GraphHash hash_graph(const torch::jit::Graph& graph);
+TORCH_LAZY_MODULE_API GraphHash hash_graph(const torch::jit::Graph& graph);
 
 bool same_graph(const torch::jit::Graph& a, const torch::jit::Graph& b);
 

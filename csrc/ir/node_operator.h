@@ -7,19 +7,21 @@
 #include <optional>
 #include <string>
 
+#include "base/api.h"
+
 namespace torch_lazy {
 
 // TorchScript finds a node's overload by the types of its inputs. Where several overloads accept
 // them, the one that was recorded stands in this attribute (`attr::overload`).
-extern const c10::Symbol kOverloadAttribute;
+TORCH_LAZY_API extern const c10::Symbol kOverloadAttribute;
 
 // Empty for prim:: nodes and other nodes that the dispatcher does not know.
-std::optional<c10::OperatorHandle> find_operator(const torch::jit::Node* node);
+TORCH_LAZY_API std::optional<c10::OperatorHandle> find_operator(const torch::jit::Node* node);
 
 // Raises for a node without an operator, naming it.
-c10::OperatorHandle operator_of(const torch::jit::Node* node);
+TORCH_LAZY_API c10::OperatorHandle operator_of(const torch::jit::Node* node);
 
 // "aten::add.Tensor"; the kind's name where there is no operator.
-std::string operator_name(const torch::jit::Node* node);
+TORCH_LAZY_API std::string operator_name(const torch::jit::Node* node);
 
 }  // namespace torch_lazy

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "base/api.h"
+
 namespace torch::jit {
 struct Graph;
 struct Node;
@@ -14,7 +16,7 @@ namespace torch_lazy {
 
 // TorchScript, each operation followed by the line that recorded it:
 //   %add_3 : Float(2, 3, strides=[3, 1], device=cpu) = aten::add(%in0, %in1, %4) # train.py:12:8
-std::string print_graph(const torch::jit::Graph& graph);
+TORCH_LAZY_MODULE_API std::string print_graph(const torch::jit::Graph& graph);
 
 // "train.py:12:8"; empty where the line is unknown.
 std::string recorded_at(const torch::jit::Node& node);

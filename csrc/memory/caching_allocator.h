@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "base/api.h"
+
 namespace torch_lazy {
 
 // For memory of lazy tensors, on every thread at any time. By config().allocator the caching one,
@@ -44,11 +46,11 @@ struct MemoryStatistics {
   int64_t cache_hits;                 // of those, served without new memory from the system
   int64_t system_calls;               // mmap, munmap, madvise
 };
-MemoryStatistics memory_statistics();
-void reset_peak_memory();
+TORCH_LAZY_MODULE_API MemoryStatistics memory_statistics();
+TORCH_LAZY_MODULE_API void reset_peak_memory();
 
 // Gives everything that is kept for later back to the system, but for what other threads keep of
 // small sizes.
-void empty_cache();
+TORCH_LAZY_MODULE_API void empty_cache();
 
 }  // namespace torch_lazy

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "base/api.h"
 #include "passes/core_graph.h"
 
 namespace torch_lazy {
@@ -17,7 +18,8 @@ using GraphPass =
 // is not changed. `of_backend` is a pass of the backend's own over core operators that runs last;
 // it may be empty. Raises, naming the operator, for what has no functional form; and, where
 // verifies_passes() (base/debug.h), naming the pass after which the graph breaks the form.
-CoreGraph core_graph_of(const torch::jit::Graph& recorded, const std::vector<GraphInput>& inputs,
-                        const GraphPass& of_backend = {});
+TORCH_LAZY_API CoreGraph core_graph_of(const torch::jit::Graph& recorded,
+                                       const std::vector<GraphInput>& inputs,
+                                       const GraphPass& of_backend = {});
 
 }  // namespace torch_lazy

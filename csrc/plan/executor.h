@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "backend/backend.h"
+#include "base/api.h"
 #include "plan/plan.h"
 
 namespace torch_lazy {
@@ -22,7 +23,7 @@ namespace torch_lazy {
 // needs a result on the host waits for the stream: all_within() does, by default, through item().
 //
 // A launcher is used by one run at a time and keeps nothing between runs.
-class Launcher {
+class TORCH_LAZY_API Launcher {
  public:
   explicit Launcher(c10::Device device) : device_(device) {}
   virtual ~Launcher() = default;
@@ -45,7 +46,7 @@ class Launcher {
 };
 
 // A plan that can be run. It has no state between runs.
-class PlanExecutable final : public Executable {
+class TORCH_LAZY_API PlanExecutable final : public Executable {
  public:
   PlanExecutable(Plan plan, std::unique_ptr<const Launcher> launcher)
       : plan_(std::move(plan)), launcher_(std::move(launcher)) {}

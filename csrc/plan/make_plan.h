@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "base/api.h"
 #include "passes/core_graph.h"
 #include "plan/plan.h"
 
@@ -23,7 +24,7 @@ struct PlanOptions {
 };
 
 // `inputs` describes the graph's inputs.
-Plan make_plan(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
-               const PlanOptions& options);
+TORCH_LAZY_API Plan make_plan(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
+                              const PlanOptions& options);
 
 }  // namespace torch_lazy

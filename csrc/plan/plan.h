@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "backend/operator_table.h"
+#include "base/api.h"
 #include "codegen/lower.h"
 #include "passes/core_graph.h"
 #include "plan/step.h"
@@ -131,6 +132,6 @@ void release_slots(Plan& plan);
 size_t first_write(const Plan& plan);
 
 // One line a step, for tests and dumps.
-std::string to_string(const Plan& plan);
+TORCH_LAZY_API std::string to_string(const Plan& plan);
 
 }  // namespace torch_lazy

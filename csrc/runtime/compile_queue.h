@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 
+#include "base/api.h"
+
 namespace torch_lazy {
 
 class CompiledTrace;
@@ -24,6 +26,6 @@ void stop_compiles() noexcept;
 
 // Blocks until nothing is queued or compiling; false when the time ran out first. Call without the
 // GIL.
-bool wait_for_compiles(std::optional<std::chrono::milliseconds> timeout);
+TORCH_LAZY_MODULE_API bool wait_for_compiles(std::optional<std::chrono::milliseconds> timeout);
 
 }  // namespace torch_lazy

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/api.h"
 #include "runtime/compiled_trace.h"
 
 namespace torch_lazy {
@@ -18,13 +19,13 @@ std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape,
                                               std::chrono::nanoseconds spent);
 
 // Queues the traces whose compiles are put off.
-void queue_all_compiles();
+TORCH_LAZY_MODULE_API void queue_all_compiles();
 
 // Changes when the cache was emptied because it had grown too large: whoever knows traces forgets
 // them.
 uint64_t trace_generation();
 
 // The graphs of all versions compiled so far, for printing.
-std::vector<std::shared_ptr<torch::jit::Graph>> compiled_graphs();
+TORCH_LAZY_MODULE_API std::vector<std::shared_ptr<torch::jit::Graph>> compiled_graphs();
 
 }  // namespace torch_lazy

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/api.h"
 #include "tape/source_location.h"
 
 namespace torch_lazy {
@@ -19,6 +20,6 @@ LocationId current_location();
 // Directories, without trailing slash, whose files are library code: torch, torch_lazy, the
 // standard library. Any site-packages or dist-packages directory counts as library without being
 // named. Locations already given out keep their meaning.
-void set_library_prefixes(std::vector<std::string> prefixes);
+TORCH_LAZY_MODULE_API void set_library_prefixes(std::vector<std::string> prefixes);
 
 }  // namespace torch_lazy

@@ -12,6 +12,7 @@
 
 #include <exception>
 
+#include "base/api.h"
 #include "base/config.h"
 #include "base/metrics.h"
 #include "trace/flush_reason.h"
@@ -52,9 +53,9 @@ class Recorder {
   // The storage dies: it is no longer an output of its window.
   static void forget(StorageState& storage) noexcept;
   // Runs the pending windows of all threads; raises this thread's error.
-  static void synchronize_all();
+  TORCH_LAZY_MODULE_API static void synchronize_all();
   // The process ends: pending work has no observer left.
-  static void discard_all() noexcept;
+  TORCH_LAZY_MODULE_API static void discard_all() noexcept;
   static void before_fork();
   static void after_fork(bool child);
 

@@ -8,7 +8,7 @@ from torch_lazy.loading import _autoload
 
 # isort: split
 
-from torch_lazy import amp
+from torch_lazy import amp, utils
 from torch_lazy.config import config
 from torch_lazy.device import (
     can_device_access_peer,
@@ -134,6 +134,7 @@ __all__ = [
     "set_stream",
     "stream",
     "synchronize",
+    "utils",
     "wait_for_compiles",
 ]
 
