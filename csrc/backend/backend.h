@@ -27,8 +27,8 @@ struct Graph;
 
 namespace torch_lazy {
 
-// Changed with every incompatible change of this file; a library built for another version is
-// refused when it registers.
+// Changed with every incompatible change of this file or of another header that is installed for
+// backends (base/api.h); a library built for another version is refused when it is loaded.
 constexpr int kBackendInterfaceVersion = 5;
 
 // What a graph's types do not say of an input.
@@ -89,8 +89,9 @@ class Backend {
   // The hardware that executables run on, for users to read: "AMD EPYC 9B14".
   virtual std::string device_name() const = 0;
 
-  // The graph is TorchScript as recorded: in-place and view operators stand on it as called, every
-  // value has a complete tensor type, outputs are the values whose storages outlive the graph.
+  // The graph, which is the backend's own, is TorchScript as recorded: in-place and view operators
+  // stand on it as called, every value has a complete tensor type, outputs are the values whose
+  // storages outlive the graph.
   virtual std::shared_ptr<Executable> compile(std::shared_ptr<torch::jit::Graph> graph,
                                               const CompileOptions& options) = 0;
 

@@ -1,4 +1,4 @@
-// Backends by name. A vendor's library registers itself when it is loaded.
+// Backends by name: our own, and those that libraries from outside brought (load_library.h).
 #pragma once
 
 #include <memory>
@@ -10,15 +10,23 @@
 
 namespace torch_lazy {
 
+// May raise anything. It must not take Python's GIL, which its caller may wait with.
 using BackendFactory = std::unique_ptr<Backend> (*)();
 
-// Raises when the version is not ours or the name is taken.
-void register_backend(const std::string& name, BackendFactory factory,
-                      int interface_version = kBackendInterfaceVersion);
-TORCH_LAZY_MODULE_API std::vector<std::string> registered_backends();
+struct RegisteredBackend {
+  std::string name;
+  std::string file;   // of its library; empty for our own
+  std::string error;  // why it could not be made when it was last tried; empty otherwise
+};
 
-// The backend of that name, made on first use; raises when none is registered under it, naming
-// those that are.
+// Raises when another one has the name.
+void register_backend(const std::string& name, BackendFactory factory,
+                      const std::string& file = {});
+TORCH_LAZY_MODULE_API std::vector<RegisteredBackend> registered_backends();
+bool is_registered(const std::string& name);
+
+// The backend of that name, made on first use and never destroyed. Raises std::runtime_error where
+// none is registered under it, naming those that are, and where it cannot be made.
 TORCH_LAZY_API Backend& backend_by_name(const std::string& name);
 
 }  // namespace torch_lazy

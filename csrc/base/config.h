@@ -53,7 +53,8 @@ inline Config& config() {
   return instance;
 }
 
-// The registered backend that compiles windows from now on: "cpu" unless set. Thread-safe.
+// The backend that compiles windows from now on: "cpu" unless set. Thread-safe. It is set where the
+// backend has been found to be there (runtime/select_backend.h), and by the environment.
 TORCH_LAZY_MODULE_API std::string backend_name();
 void set_backend_name(std::string name);
 

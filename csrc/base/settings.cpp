@@ -125,18 +125,13 @@ Setting read_only(Setting setting) {
   return setting;
 }
 
-constinit std::atomic<std::vector<std::string> (*)()> backend_choices{nullptr};
-
-bool is_backend(const std::string& name) {
-  const auto choices = backend_choices.load();
-  if (!choices) return true;
-  const std::vector<std::string> names = choices();
-  return std::ranges::find(names, name) != names.end();
-}
+constinit std::atomic<BackendSelector> backend_selector{nullptr};
 
 bool select_backend(Config&, const std::string& name) {
-  if (!is_backend(name)) return false;
-  set_backend_name(name);
+  if (const BackendSelector select = backend_selector)
+    select(name);
+  else
+    set_backend_name(name);
   return true;
 }
 
@@ -164,7 +159,7 @@ std::vector<Setting> behaviour_settings() {
   Setting backend = text(
       "backend", "`\"cpu\"`", [](const Config&) { return backend_name(); }, select_backend,
       "who compiles windows: `\"cpu\"` makes kernels, `\"reference\"` runs graphs node by node "
-      "through ATen");
+      "through ATen, others are what `backends()` lists");
   backend.old_words = {{"interpreter", "reference"}};
   Setting device = text(
       "device", "the backend's own", [](const Config&) { return device_name(); }, select_device,
@@ -258,8 +253,7 @@ SettingValue parse(const Setting& setting, std::string text) {
 void read_variable(const std::string& variable, const Setting& setting, Config& config) {
   const char* const text = std::getenv(variable.c_str());
   if (!text || !*text) return;
-  const SettingValue value = parse(setting, text);
-  if (setting.set(config, value) || setting.set(config, renamed(setting, value))) return;
+  if (setting.set(config, renamed(setting, parse(setting, text)))) return;
   std::string expected = setting.expected;
   if (!setting.spellings.empty()) {
     expected.clear();
@@ -292,12 +286,9 @@ const Setting* find_setting(std::string_view name) {
 }
 
 void set_setting(const Setting& setting, const SettingValue& value) {
-  if (setting.set(config(), value) || setting.set(config(), renamed(setting, value))) return;
-  std::string expected = setting.expected;
-  if (const auto choices = backend_choices.load(); choices && setting.name == "backend")
-    expected = fmt::format("one of '{}'", fmt::join(choices(), "', '"));
+  if (setting.set(config(), renamed(setting, value))) return;
   throw std::invalid_argument(
-      fmt::format("{} must be {}, not {}", setting.name, expected, quoted(value)));
+      fmt::format("{} must be {}, not {}", setting.name, setting.expected, quoted(value)));
 }
 
 void read_environment(Config& config) {
@@ -316,11 +307,8 @@ void set_device_check(void (*check)(const std::string& name)) {
   device_check = check;
 }
 
-void set_backend_choices(std::vector<std::string> (*names)()) {
-  backend_choices = names;
-  if (is_backend(backend_name())) return;
-  const SettingValue now = renamed(*find_setting("backend"), backend_name());
-  if (const auto& name = std::get<std::string>(now); is_backend(name)) set_backend_name(name);
+void set_backend_selector(BackendSelector selector) {
+  backend_selector = selector;
 }
 
 }  // namespace torch_lazy

@@ -40,7 +40,8 @@ TORCH_LAZY_MODULE_API const std::vector<Setting>& settings();
 // The setting of that name, or, with a warning, the one that had it once. Null where there is none.
 TORCH_LAZY_MODULE_API const Setting* find_setting(std::string_view name);
 
-// Raises std::invalid_argument, which says what is expected.
+// Raises std::invalid_argument, which says what is expected; the setting `backend` what its
+// selector raises.
 TORCH_LAZY_MODULE_API void set_setting(const Setting& setting, const SettingValue& value);
 
 // A value that is not understood keeps the default and is warned about: a typing error in the
@@ -48,10 +49,11 @@ TORCH_LAZY_MODULE_API void set_setting(const Setting& setting, const SettingValu
 void read_environment(Config& config);
 
 // Raises where the device of that name cannot be chosen any more; asked whenever one is set.
-void set_device_check(void (*check)(const std::string& name));
+TORCH_LAZY_MODULE_API void set_device_check(void (*check)(const std::string& name));
 
-// Which backends may be selected; any until this is called. An old name of one that the environment
-// gave is replaced now.
-TORCH_LAZY_MODULE_API void set_backend_choices(std::vector<std::string> (*names)());
+// Selects the backend of that name or raises why it cannot be; until it is set, as when the
+// environment is read, a name is only noted (base/config.h).
+using BackendSelector = void (*)(const std::string& name);
+TORCH_LAZY_MODULE_API void set_backend_selector(BackendSelector selector);
 
 }  // namespace torch_lazy

@@ -8,6 +8,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/execution_device.h"
+#include "backend/load_library.h"
 #include "backend/reference/reference_backend.h"
 #include "backend/registry.h"
 #include "base/metrics.h"
@@ -24,6 +25,7 @@
 #include "python/memory_bindings.h"
 #include "python/stream_bindings.h"
 #include "runtime/compile_queue.h"
+#include "runtime/select_backend.h"
 #include "runtime/trace_cache.h"
 #include "tape/python_frames.h"
 #include "trace/recorder.h"
@@ -77,6 +79,7 @@ void set_setting_named(const std::string& name, const SettingValue& value) {
         fmt::format("torch_lazy.config.{} is chosen when the process starts: set {} in the "
                     "environment instead",
                     name, setting.variable));
+  const py::gil_scoped_release released;  // a backend may take its time to begin
   set_setting(setting, value);
 }
 
@@ -112,13 +115,41 @@ void warn_in_python(const std::string& message) {
   }
 }
 
+// Where the library of a backend is, as the entry points of installed packages say.
+std::string find_backend_library(const std::string& name) {
+  const py::gil_scoped_acquire gil;
+  try {
+    return py::module_::import("torch_lazy.backends").attr("_library_of")(name).cast<std::string>();
+  } catch (py::error_already_set& error) {
+    const std::string message = py::str(error.value());
+    if (error.matches(PyExc_ValueError)) throw std::invalid_argument(message);
+    throw std::runtime_error(message);
+  }
+}
+
+// name, file, error
+py::list describe_backends() {
+  py::list result;
+  for (const RegisteredBackend& backend : registered_backends())
+    result.append(py::make_tuple(backend.name, backend.file, backend.error));
+  return result;
+}
+
 void bind_config(py::module_& module) {
   module.def("settings", &describe_settings);
+  module.def("registered_backends", &describe_backends);
+  module.def("load_backend_library", &load_backend_library, ReleaseGil());
   module.def("get_setting",
              [](const std::string& name) { return setting_named(name).get(config()); });
   // No conversion: a float would pass for a bool.
   module.def("set_setting", &set_setting_named, py::arg("name"), py::arg("value").noconvert());
-  module.def("device_name", [] { return backend_by_name(backend_name()).device_name(); });
+  module.def(
+      "device_name",
+      [] {
+        select_backend_of_environment();
+        return backend_by_name(backend_name()).device_name();
+      },
+      ReleaseGil());
 }
 
 }  // namespace
@@ -129,7 +160,8 @@ PYBIND11_MODULE(_C, module) {
     config();  // reads the environment while a warning cannot raise
     register_reference_backend();
     register_cpu_backend();
-    set_backend_choices(&registered_backends);
+    set_backend_finder(&find_backend_library);
+    set_backend_selector(&select_backend);
     set_device_check(&check_execution_device);
     set_warning_sink(&warn_in_python);
     register_device();

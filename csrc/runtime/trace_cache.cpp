@@ -19,10 +19,12 @@ struct CachedTrace {
   bool queued = false;
 };
 
+using Traces = std::unordered_map<Tape::Hash, std::vector<CachedTrace>, TapeHasher>;
+
 // Global: traces are shared by the recorders of all threads.
 struct Cache {
   ForkSafeMutex mutex{LockOrder::kTraceCache};  // guards what is below
-  std::unordered_map<Tape::Hash, std::vector<CachedTrace>, TapeHasher> traces;
+  Traces traces;
   size_t operations = 0;                // of all traces
   std::atomic<uint64_t> generation{0};  // read without the lock
 };
@@ -49,16 +51,20 @@ CachedTrace* find(const Tape& tape, const DynamicScalars& dynamic_scalars,
   return nullptr;
 }
 
+// The cache's lock is held. Returns what was there.
+Traces clear() {
+  Cache& all = cache();
+  clear_executables();
+  all.operations = 0;
+  ++all.generation;
+  return std::exchange(all.traces, {});
+}
+
 // The cache's lock is held.
 CachedTrace& add(const Tape& tape, const DynamicScalars& dynamic_scalars,
                  const std::vector<bool>& live, const TraceConditions& conditions) {
   Cache& all = cache();
-  if (all.operations > kMostOperations) {
-    all.traces.clear();
-    clear_executables();
-    all.operations = 0;
-    ++all.generation;
-  }
+  if (all.operations > kMostOperations) clear();
   all.operations += tape.size();
   return all.traces[tape.hash()].emplace_back(CachedTrace{std::make_shared<CompiledTrace>(
       tape.prefix(tape.size()), dynamic_scalars, live, conditions)});
@@ -98,6 +104,12 @@ void queue_all_compiles() {
   for (auto& [hash, same_hash] : cache().traces)
     for (CachedTrace& cached : same_hash)
       if (!cached.queued) queue(cached);
+}
+
+void forget_traces() {
+  Traces dropped;  // destroyed without the lock: what backends made is among it
+  const std::lock_guard<std::mutex> lock(cache().mutex);
+  dropped = clear();
 }
 
 uint64_t trace_generation() {

@@ -21,8 +21,12 @@ std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape,
 // Queues the traces whose compiles are put off.
 TORCH_LAZY_MODULE_API void queue_all_compiles();
 
-// Changes when the cache was emptied because it had grown too large: whoever knows traces forgets
-// them.
+// Empties the cache: what was compiled is not used by windows that begin from now on, and windows
+// that repeat are compiled again.
+void forget_traces();
+
+// Changes when the cache was emptied, also because it had grown too large: whoever knows traces
+// forgets them.
 uint64_t trace_generation();
 
 // The graphs of all versions compiled so far, for printing.

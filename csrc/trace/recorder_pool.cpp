@@ -2,6 +2,7 @@
 // at a fork, and at the end of the process.
 #include "base/fork.h"
 #include "runtime/compile_queue.h"
+#include "runtime/select_backend.h"
 #include "trace/recorder.h"
 
 namespace torch_lazy {
@@ -52,6 +53,7 @@ Recorder& Recorder::lease_for_thread() {
   static const bool registered =
       (register_at_fork(LockOrder::kRecording, before_fork, after_fork), true);
   static_cast<void>(registered);
+  select_backend_of_environment();
   static thread_local RecorderPool::Lease lease;
   of_thread_ = lease.recorder;
   return *lease.recorder;

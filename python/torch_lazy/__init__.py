@@ -9,6 +9,7 @@ from torch_lazy.loading import _autoload
 # isort: split
 
 from torch_lazy import amp, utils
+from torch_lazy.backends import Backend, backends, set_backend
 from torch_lazy.config import config
 from torch_lazy.device import (
     can_device_access_peer,
@@ -74,6 +75,7 @@ from torch_lazy.sync import mark_step, synchronize, wait_for_compiles
 __version__ = "0.1.0"
 
 __all__ = [
+    "Backend",
     "Event",
     "Graph",
     "OutOfMemoryError",
@@ -81,6 +83,7 @@ __all__ = [
     "StreamContext",
     "_autoload",
     "amp",
+    "backends",
     "can_device_access_peer",
     "compile_count",
     "config",
@@ -127,6 +130,7 @@ __all__ = [
     "reset_peak_memory_stats",
     "seed",
     "seed_all",
+    "set_backend",
     "set_device",
     "set_per_process_memory_fraction",
     "set_rng_state",

@@ -127,16 +127,26 @@ TEST_F(SettingsTest, TheOldNameOfAVariableIsReadWithAWarning) {
 
 TEST_F(SettingsTest, TheOldNameOfABackendIsTheNewOneWithAWarning) {
   const std::string before = backend_name();
-  set_backend_name("interpreter");
+  const Variable backend("TORCH_LAZY_BACKEND", "interpreter");
+  Config read;
 
-  set_backend_choices([] { return std::vector<std::string>{"cpu", "reference"}; });
+  read_environment(read);
 
   EXPECT_EQ(backend_name(), "reference");
   EXPECT_EQ(
       warnings(),
       (std::vector<std::string>{"torch_lazy: backend 'interpreter' is called 'reference' now"}));
-  set_backend_choices(nullptr);
   set_backend_name(before);
+}
+
+TEST_F(SettingsTest, ABackendThatCannotBeSelectedLeavesTheOneBefore) {
+  const std::string before = backend_name();
+  set_backend_selector([](const std::string& name) { throw std::invalid_argument("no " + name); });
+
+  EXPECT_THROW(set_setting(*find_setting("backend"), "abacus"), std::invalid_argument);
+
+  EXPECT_EQ(backend_name(), before);
+  set_backend_selector(nullptr);
 }
 
 }  // namespace

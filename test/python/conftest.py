@@ -35,6 +35,7 @@ os.environ["TORCH_LAZY_CACHE_DIR"] = tempfile.mkdtemp(prefix="torch_lazy_test_")
 os.environ.setdefault("TORCH_LAZY_VERIFY_PASSES", "1")
 
 import torch
+import vendor
 from behaviour import LAZY, torch_lazy
 from ranks import Ranks
 
@@ -103,6 +104,12 @@ def two() -> Iterator[Ranks]:
 def four() -> Iterator[Ranks]:
     """Four processes that communicate."""
     yield from _world(4)
+
+
+@pytest.fixture(scope="session")
+def vendor_libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with backends in libraries of their own (test/vendor_backend)."""
+    return vendor.build(tmp_path_factory.mktemp("vendor_backend"))
 
 
 @pytest.fixture(autouse=True)

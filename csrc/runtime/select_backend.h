@@ -1,0 +1,24 @@
+// Which backend compiles windows.
+#pragma once
+
+#include <string>
+
+#include "base/api.h"
+
+namespace torch_lazy {
+
+// Where the library of a backend is that is not registered yet. Raises std::invalid_argument,
+// naming what there is, where none has that name. May take the GIL.
+using BackendFinder = std::string (*)(const std::string& name);
+TORCH_LAZY_MODULE_API void set_backend_finder(BackendFinder finder);
+
+// Windows are compiled by this backend from now on: its library is loaded, it is made, and what
+// other backends have compiled is forgotten; windows that are pending run as they would have.
+// Raises where that fails, and changes nothing then. Must be called without a lock.
+TORCH_LAZY_MODULE_API void select_backend(const std::string& name);
+
+// Selects the backend that the environment named, when the device is first used: not when torch is
+// imported. Where that fails, "cpu" stands in for it, with a warning.
+TORCH_LAZY_MODULE_API void select_backend_of_environment();
+
+}  // namespace torch_lazy

@@ -1,0 +1,67 @@
+"""Backends from outside, as their vendors build and install them (test/vendor_backend)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from behaviour import run_script, torch_lazy
+
+SOURCES = Path(__file__).parents[1] / "vendor_backend"
+
+# What users' scripts do: select a backend, and repeat a window until it is hot.
+SCRIPT = """
+import torch
+
+def select(name):
+    try:
+        torch.lazy.set_backend(name)
+    except (ValueError, RuntimeError) as error:
+        print(error)
+
+def hot(x, runs=4):
+    for _ in range(runs):
+        y = None
+        torch.lazy.synchronize()
+        y = (x * 2 + 1).relu()
+        torch.lazy.synchronize()
+        torch.lazy.wait_for_compiles()
+    return y
+"""
+
+
+def build(folder: Path) -> Path:
+    """Builds the libraries out of the tree; returns where they are."""
+    arguments = [f"-DCMAKE_PREFIX_PATH={torch_lazy.utils.cmake_prefix_path}"]
+    arguments += [f"-DPython_EXECUTABLE={sys.executable}"]
+    for command in (
+        ["cmake", "-S", str(SOURCES), "-B", str(folder), *arguments],
+        ["cmake", "--build", str(folder), "--parallel"],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def install(folder: Path, backend: str, library: Path, package: str, body: str = "") -> None:
+    """Makes `folder` hold an installed package whose entry point names the library."""
+    (folder / f"{package}.py").write_text(
+        f"def library():\n    {body or f'return {str(library)!r}'}\n"
+    )
+    information = folder / f"{package}-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text(
+        f"[torch_lazy.backends]\n{backend} = {package}:library\n"
+    )
+
+
+def run_with(folder: Path, code: str, **environment: str) -> subprocess.CompletedProcess:
+    """Runs the script in a process that has the packages in `folder`, with the default backend
+    unless `environment` names another."""
+    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return run_script(
+        SCRIPT + code, **{"TORCH_LAZY_BACKEND": "", "PYTHONPATH": path, **environment}
+    )
