@@ -32,6 +32,7 @@ struct Config {
   std::atomic<int64_t> window_operations{16384};
   // Bytes that the open window keeps alive longer than eager would.
   std::atomic<int64_t> window_bytes{int64_t(1) << 30};
+  std::atomic<int64_t> compile_seconds{60};  // see runtime/compile_watch.h; 0 for no limit
   // From this size on, a kernel may rematerialize what another one made: see
   // passes/rematerialize.h. What a core's cache does not hold until it is read, with all that is
   // made in between.

@@ -31,6 +31,7 @@ struct Forks {
   std::mutex mutex;                   // guards everything below; held over a fork
   std::condition_variable changed;    // `working` has fallen, or `wanted` has
   int working = 0;                    // threads in pausable work that are not at a safe point
+  int overdue = 0;                    // of those, the ones that are not waited for
   std::atomic<int> wanted{0};         // threads that are about to fork; written under the mutex
   std::vector<const Handler*> taken;  // by the fork under way, in order
   bool at_safe_point = true;          // the fork under way, or in a child the last one
@@ -64,8 +65,8 @@ void before_fork() {
   std::unique_lock<std::mutex> lock(all.mutex);
   ++all.wanted;
   const int own = work_depth > 0 ? 1 : 0;
-  all.at_safe_point =
-      all.changed.wait_for(lock, patience.load(), [&] { return all.working <= own; });
+  all.changed.wait_for(lock, patience.load(), [&] { return all.working - all.overdue <= own; });
+  all.at_safe_point = all.working <= own;
   lock.release();
   all.taken.clear();
   for (const Handler* handler = handlers; handler != nullptr; handler = handler->next)
@@ -83,6 +84,7 @@ void after_fork(bool in_child) {
     // Other threads' waits ended with them.
     std::construct_at(&all.changed);
     all.working = work_depth > 0 ? 1 : 0;
+    all.overdue = 0;
     all.wanted = 0;
   } else {
     --all.wanted;
@@ -133,6 +135,22 @@ BlockedWork::BlockedWork() : depth_(std::exchange(work_depth, 0)) {
 BlockedWork::~BlockedWork() {
   if (depth_ > 0) begin_work();
   work_depth = depth_;
+}
+
+OverdueWork::OverdueWork() {
+  const std::lock_guard<std::mutex> lock(forks().mutex);
+  ++forks().overdue;
+  forks().changed.notify_all();
+}
+
+OverdueWork::~OverdueWork() {
+  const std::lock_guard<std::mutex> lock(forks().mutex);
+  --forks().overdue;
+}
+
+bool has_overdue_work() {
+  const std::lock_guard<std::mutex> lock(forks().mutex);
+  return forks().overdue > 0;
 }
 
 bool forked_at_safe_point() {

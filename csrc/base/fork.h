@@ -82,6 +82,19 @@ class BlockedWork {
   const int depth_;  // of the thread's pausable work
 };
 
+// The scope of pausable work, of any thread, that may reach no safe point any more: no fork waits
+// for it.
+class OverdueWork {
+ public:
+  OverdueWork();
+  ~OverdueWork();
+  OverdueWork(const OverdueWork&) = delete;
+  OverdueWork& operator=(const OverdueWork&) = delete;
+};
+
+// Whether there is such work now.
+bool has_overdue_work();
+
 // In a child: whether the work of its parent was at a safe point. Otherwise libraries that the work
 // was inside may be locked for good, and the child must not call them.
 bool forked_at_safe_point();

@@ -206,6 +206,10 @@ std::vector<Setting> size_settings() {
       "stored");
   rematerialize.old_name = "recompute_bytes";
   return {
+      number(
+          "compile_seconds", &Config::compile_seconds, 0, 1'000'000'000,
+          "seconds after which a compile that has not ended is warned about, once, and is waited "
+          "for by no fork and no end of the process; 0: never"),
       number("window_operations", &Config::window_operations, 1, int64_t(1) << 31,
              "most operations in a window"),
       number("window_bytes", &Config::window_bytes, 1, INT64_MAX,

@@ -78,12 +78,13 @@ void lower_priority() {
 // Longer than the pauses between the compiles of a script that has begun to repeat its steps.
 constexpr std::chrono::milliseconds kPause{100};
 
-// A backend that cannot be made, which its compiles have said, has nothing to give back.
+// A backend that cannot be made, which its compiles have said, has nothing to give back; one that
+// raises keeps what it has.
 void trim_backend() noexcept {
   const PausableWork work;
   try {
     backend_by_name(backend_name()).trim();
-  } catch (const std::exception&) {
+  } catch (...) {
   }
 }
 
@@ -142,6 +143,7 @@ void stop_compiles() noexcept {
   Queue& jobs = queue();
   std::unique_lock<std::mutex> lock(jobs.mutex);
   jobs.stop();
+  if (has_overdue_work()) return;
   jobs.changed.wait_for(lock, std::chrono::seconds(5), [&] { return !jobs.compiling; });
 }
 

@@ -100,10 +100,11 @@ void CompiledTrace::compile() {
                        [trace = shared_from_this(), live] { return trace->graph_of(live); });
     version->executable = runnable.executable;
     version->running = runnable.running;
-    if (config().debug >= kDebugGraphs)
-      debug_print("graph " + hash_graph(*version->graph.graph).hex() + "\n" +
-                  print_graph(*version->graph.graph));
-    version->graph.graph.reset();
+    version->graph.graph.reset();  // the backend may have changed it
+    if (config().debug >= kDebugGraphs) {
+      const auto graph = graph_of(live);
+      debug_print("graph " + hash_graph(*graph).hex() + "\n" + print_graph(*graph));
+    }
     made = std::move(version);
   } catch (const std::exception& error) {
     if (increment(metrics().fallbacks["compile failed"]) == 1)

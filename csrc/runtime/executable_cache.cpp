@@ -63,16 +63,16 @@ Runnable executable_for(const WindowGraph& window, const TraceConditions& condit
   options.deterministic = conditions.deterministic;
   options.verify = config().verify;
   const std::string backend = backend_name();
-  const uint64_t hash = hash_graph(*window.graph).low;
-  for (const Compiled& compiled : compiled_with_hash(hash))
+  const GraphHash hash = hash_graph(*window.graph);
+  for (const Compiled& compiled : compiled_with_hash(hash.low))
     if (compiled.backend == backend && compiled.options == options &&
         same_graph(*compiled.graph(), *window.graph))
       return compiled.runnable;
-  Runnable made{compile_or_fall_back(backend, window.graph, options),
+  Runnable made{compile_or_fall_back(backend, {window.graph, hash, make_graph}, options),
                 std::make_shared<ExecutionLock>()};
   increment(metrics().compiles);
   const std::lock_guard<std::mutex> lock(cache().mutex);
-  cache().by_hash[hash].push_back({backend, std::move(options), std::move(make_graph), made});
+  cache().by_hash[hash.low].push_back({backend, std::move(options), std::move(make_graph), made});
   return made;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
@@ -54,6 +55,24 @@ TEST(Fork, AChildInheritsNoLockFromAnotherThread) {
   const BusyThread busy([] { const std::lock_guard<std::mutex> lock(*mutex); });
 
   for (int i = 0; i < 50; ++i) EXPECT_TRUE(holds_in_child([] { return mutex->try_lock(); }));
+}
+
+TEST(Fork, DoesNotWaitForOverdueWork) {
+  std::atomic<bool> working{false}, stop{false};
+  std::thread thread([&] {
+    const PausableWork hangs;
+    const OverdueWork overdue;
+    working = true;
+    while (!stop) std::this_thread::yield();
+  });
+  while (!working) std::this_thread::yield();
+  const auto start = std::chrono::steady_clock::now();
+
+  EXPECT_TRUE(holds_in_child([] { return !forked_at_safe_point() && !has_overdue_work(); }));
+
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(4));
+  stop = true;
+  thread.join();
 }
 
 TEST(Fork, HandlersRunInTheOrderOfLocksAndInReverseAfterwards) {

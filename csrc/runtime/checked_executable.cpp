@@ -1,0 +1,115 @@
+#include "runtime/checked_executable.h"
+
+#include <c10/util/Exception.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <utility>
+
+#include "ops/thread_state.h"
+
+namespace torch_lazy {
+namespace {
+
+// Of the elements that the tensor addresses, from the start of its storage.
+size_t addressed_bytes(const at::Tensor& tensor) {
+  if (tensor.numel() == 0) return 0;
+  int64_t last = tensor.storage_offset();
+  for (int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
+  return size_t(last + 1) * tensor.itemsize();
+}
+
+bool has_memory(const at::Tensor& tensor) {
+  if (!tensor.has_storage()) return false;
+  const size_t bytes = addressed_bytes(tensor);
+  return bytes == 0 || (tensor.storage().nbytes() >= bytes && tensor.storage().data() != nullptr);
+}
+
+class CheckedExecutable final : public Executable {
+ public:
+  CheckedExecutable(std::shared_ptr<Executable> executable, ExpectedOutputs expected,
+                    std::string backend)
+      : executable_(std::move(executable)),
+        expected_(std::move(expected)),
+        backend_(std::move(backend)) {}
+
+  RunResult run(c10::ArrayRef<at::Tensor> inputs) override {
+    RunResult result = run_below(inputs);
+    expected_.check(result, backend_);
+    return result;
+  }
+
+ private:
+  RunResult run_below(c10::ArrayRef<at::Tensor> inputs) {
+    const StepThreadState state;
+    try {
+      return executable_->run(inputs);
+    } catch (const std::exception&) {
+      throw;
+    } catch (...) {  // nobody above could say what it is
+      TORCH_CHECK(false, "backend '", backend_, "' raised something that is no std::exception");
+    }
+  }
+
+  const std::shared_ptr<Executable> executable_;
+  const ExpectedOutputs expected_;
+  const std::string backend_;
+};
+
+}  // namespace
+
+ExpectedOutputs::ExpectedOutputs(const torch::jit::Graph& graph) {
+  for (const torch::jit::Node* node : graph.nodes()) {
+    static_cast<void>(node);
+    ++nodes_;
+  }
+  for (const torch::jit::Value* value : graph.outputs()) {
+    const auto type = value->type()->expect<c10::TensorType>();
+    outputs_.push_back({type->device().value(), type->scalarType().value(),
+                        type->sizes().concrete_sizes().value(),
+                        type->strides().concrete_sizes().value()});
+  }
+}
+
+void ExpectedOutputs::check(const RunResult& result, const std::string& backend) const {
+  TORCH_CHECK(result.outputs.size() == outputs_.size(), "backend '", backend, "' returned ",
+              result.outputs.size(), " outputs of a window that has ", outputs_.size(),
+              ": this is an error of the backend, and nothing of the window is used");
+  TORCH_CHECK(
+      !result.failure || (result.failure->error && result.failure->operation < nodes_), "backend '",
+      backend, "' reported a failure ",
+      result.failure->error ? "of an operation that the window does not have" : "without its error",
+      ": this is an error of the backend, and nothing of the window is used");
+  for (size_t i = 0; i < outputs_.size(); ++i)
+    if (result.outputs[i].defined() || !result.failure) check_output(i, result.outputs[i], backend);
+}
+
+void ExpectedOutputs::check_output(size_t index, const at::Tensor& output,
+                                   const std::string& backend) const {
+  const Output& expected = outputs_[index];
+  if (output.defined() && output.device().type() == expected.device.type() &&
+      output.scalar_type() == expected.dtype && has_memory(output) &&
+      output.sizes() == expected.sizes && output.strides() == expected.strides) [[likely]]
+    return;
+  std::ostringstream found;
+  if (!output.defined())
+    found << "nothing";
+  else if (!output.has_storage())
+    found << "a tensor without storage";
+  else
+    found << output.scalar_type() << ' ' << output.sizes() << " with strides " << output.strides()
+          << " on " << output.device() << " in a storage of " << output.storage().nbytes()
+          << " bytes" << (output.storage().data() == nullptr ? " at no address" : "");
+  TORCH_CHECK(false, "backend '", backend, "' returned as output ", index, " of ", outputs_.size(),
+              ' ', found.str(), "; recorded was ", expected.dtype, ' ',
+              c10::IntArrayRef(expected.sizes), " with strides ",
+              c10::IntArrayRef(expected.strides), " on ", expected.device,
+              ": this is an error of the backend, and nothing of the window is used");
+}
+
+std::shared_ptr<Executable> checked_executable(std::shared_ptr<Executable> executable,
+                                               ExpectedOutputs expected, std::string backend) {
+  return std::make_shared<CheckedExecutable>(std::move(executable), std::move(expected),
+                                             std::move(backend));
+}
+
+}  // namespace torch_lazy
