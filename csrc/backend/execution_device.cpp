@@ -5,11 +5,12 @@
 
 #include <memory>
 
-#include "backend/registry.h"
 #include "base/config.h"
 
 namespace torch_lazy {
 namespace {
+
+constinit std::atomic<c10::DeviceType (*)()> device_chooser{nullptr};
 
 // Of a name that a user gave.
 c10::DeviceType named_type(const std::string& name) {
@@ -30,7 +31,8 @@ c10::DeviceType named_type(const std::string& name) {
 c10::DeviceType wanted_type() {
   const std::string name = device_name();
   if (!name.empty()) return named_type(name);
-  return backend_by_name(backend_name()).device_type().value_or(c10::DeviceType::CPU);
+  const auto chooser = device_chooser.load();
+  return chooser ? chooser() : c10::DeviceType::CPU;
 }
 
 ExecutionDevice describe(c10::DeviceType type) {
@@ -51,11 +53,15 @@ ExecutionDevice describe(c10::DeviceType type) {
 
 }  // namespace
 
-const ExecutionDevice& detail::choose_execution_device() {
-  // Two threads may both choose; one of them is the first to say so.
+void set_device_chooser(c10::DeviceType (*chooser)()) {
+  device_chooser = chooser;
+}
+
+const ExecutionDevice& choose_execution_device() {
+  if (const ExecutionDevice* const chosen = chosen_execution_device()) return *chosen;
   auto made = std::make_unique<const ExecutionDevice>(describe(wanted_type()));
   const ExecutionDevice* none = nullptr;
-  if (chosen_device.compare_exchange_strong(none, made.get())) return *made.release();
+  if (detail::chosen_device.compare_exchange_strong(none, made.get())) return *made.release();
   return *none;
 }
 

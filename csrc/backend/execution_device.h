@@ -4,7 +4,7 @@
 // tensor is made and not before: to ask a device for anything may start its driver, which an import
 // must not. Whatever differs between devices asks here: dispatch keys, memory, streams, copies.
 //
-// Threads: reading is one load. Choosing takes a lock of its own; it may load a backend's library.
+// Threads: reading is one load. Two threads may both choose; the first to have done so is taken.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -13,6 +13,8 @@
 
 #include <atomic>
 #include <string>
+
+#include "base/api.h"
 
 namespace torch_lazy {
 
@@ -36,6 +38,10 @@ struct ExecutionDevice {
   }
 };
 
+// Which type of device the chosen backend compiles for, if `config.device` names none; the CPU
+// until this is called. May load the backend.
+TORCH_LAZY_MODULE_API void set_device_chooser(c10::DeviceType (*chooser)());
+
 // The device, chosen now unless it was before. Raises where it cannot be: no such type of device,
 // or a backend that cannot be loaded.
 inline const ExecutionDevice& execution_device();
@@ -44,18 +50,20 @@ inline const ExecutionDevice& execution_device();
 inline const ExecutionDevice* chosen_execution_device();
 
 // Raises where lazy tensors live on another device already than the one of that name.
-void check_execution_device(const std::string& name);
+TORCH_LAZY_MODULE_API void check_execution_device(const std::string& name);
+
+// execution_device() for the extension module, which is another library.
+TORCH_LAZY_MODULE_API const ExecutionDevice& choose_execution_device();
 
 // ---------------------------------------------------------------- implementation
 
 namespace detail {
 inline constinit std::atomic<const ExecutionDevice*> chosen_device{nullptr};
-const ExecutionDevice& choose_execution_device();
 }  // namespace detail
 
 inline const ExecutionDevice& execution_device() {
   const ExecutionDevice* const chosen = detail::chosen_device.load(std::memory_order_acquire);
-  return chosen ? *chosen : detail::choose_execution_device();
+  return chosen ? *chosen : choose_execution_device();
 }
 
 inline const ExecutionDevice* chosen_execution_device() {

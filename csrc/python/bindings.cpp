@@ -162,6 +162,7 @@ PYBIND11_MODULE(_C, module) {
     register_cpu_backend();
     set_backend_finder(&find_backend_library);
     set_backend_selector(&select_backend);
+    set_device_chooser(&device_type_of_backend);
     set_device_check(&check_execution_device);
     set_warning_sink(&warn_in_python);
     register_device();

@@ -25,7 +25,7 @@ void set_stream(c10::StreamId id) {
 }
 
 std::string execution_device_name() {
-  return c10::DeviceTypeName(execution_device().type, /*lower_case=*/true);
+  return c10::DeviceTypeName(choose_execution_device().type, /*lower_case=*/true);
 }
 
 // Runs what is pending, and waits for a device that works by itself.
@@ -50,7 +50,7 @@ void bind_streams(py::module_& module) {
     END_HANDLE_TH_ERRORS_PYBIND
   });
   module.def("execution_device", &execution_device_name);
-  module.def("device_count", [] { return int(execution_device().count); });
+  module.def("device_count", [] { return int(choose_execution_device().count); });
   module.def("current_device", [] { return int(guard().getDevice().index()); });
   module.def("set_device", [](int index) {
     guard().setDevice({c10::DeviceType::Lazy, c10::DeviceIndex(index)});

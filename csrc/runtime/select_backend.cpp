@@ -5,6 +5,7 @@
 #include <atomic>
 #include <stdexcept>
 
+#include "backend/execution_device.h"
 #include "backend/load_library.h"
 #include "backend/registry.h"
 #include "base/config.h"
@@ -36,6 +37,9 @@ void set_backend_finder(BackendFinder finder) {
 
 void select_backend(const std::string& name) {
   make_available(name);
+  const std::optional<c10::DeviceType> type = backend_by_name(name).device_type();
+  if (type && device_name().empty())
+    check_execution_device(c10::DeviceTypeName(*type, /*lower_case=*/true));
   selected = true;
   if (name == backend_name()) return;
   set_backend_name(name);
@@ -54,6 +58,11 @@ void select_backend_of_environment() {
     warn(fmt::format("TORCH_LAZY_BACKEND={} is ignored, '{}' compiles windows: {}", name,
                      kDefaultBackend, first_line(error)));
   }
+}
+
+c10::DeviceType device_type_of_backend() {
+  select_backend_of_environment();
+  return backend_by_name(backend_name()).device_type().value_or(c10::DeviceType::CPU);
 }
 
 }  // namespace torch_lazy

@@ -1,6 +1,8 @@
 // Which backend compiles windows.
 #pragma once
 
+#include <c10/core/DeviceType.h>
+
 #include <string>
 
 #include "base/api.h"
@@ -20,5 +22,9 @@ TORCH_LAZY_MODULE_API void select_backend(const std::string& name);
 // Selects the backend that the environment named, when the device is first used: not when torch is
 // imported. Where that fails, "cpu" stands in for it, with a warning.
 TORCH_LAZY_MODULE_API void select_backend_of_environment();
+
+// The type of device that the backend compiles for, the CPU for one that takes any. Selects the
+// backend of the environment first.
+TORCH_LAZY_MODULE_API c10::DeviceType device_type_of_backend();
 
 }  // namespace torch_lazy

@@ -6,10 +6,11 @@
 
 #include "backend/backend.h"
 #include "backend/operator_table.h"
+#include "base/api.h"
 
 namespace torch_lazy {
 
-class OperatorBackend : public Backend {
+class TORCH_LAZY_API OperatorBackend : public Backend {
  public:
   // `device_name`: of the hardware, for users to read.
   OperatorBackend(c10::DeviceType type, std::string device_name, OperatorTable operators)
