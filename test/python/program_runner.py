@@ -22,9 +22,9 @@ REPETITIONS = 4  # cold, warm, hot and once more
 def normalised(text: str) -> str:
     """The text with the device's name replaced by the CPU's, as both should say the same thing
     otherwise."""
-    text = re.sub(r",?\s*\bdevice='lazy(:0)?'", "", text)
-    text = re.sub(r"\btorch\.lazy\.", "torch.", text)
-    text = re.sub(r"\blazy(:0)?\b", "cpu", text)
+    text = re.sub(r",?\s*\bdevice='(?:lazy|accel)(:0)?'", "", text)
+    text = re.sub(r"\btorch\.(?:lazy|accel)\.", "torch.", text)
+    text = re.sub(r"\b(?:lazy|accel)(:0)?\b", "cpu", text)
     return re.sub(r"\b(?:Lazy|CPU)([A-Z]\w*)Type\b", r"torch.\1Tensor", text)
 
 

@@ -1,0 +1,72 @@
+"""The module `torch.accel`: what PyTorch's own Python code, and a user, asks a device for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+import torch
+
+from torch_accelerator._C import synchronize as _synchronize
+
+_process = os.getpid()
+
+
+def get_amp_supported_dtype() -> list[torch.dtype]:
+    """The dtypes for autocast: those of the CPU."""
+    return [torch.bfloat16, torch.float16]
+
+
+def is_available() -> bool:
+    """True: the device is made of the CPU."""
+    return True
+
+
+def device_count() -> int:
+    """One."""
+    return 1
+
+
+def current_device() -> int:
+    """The index of the one device."""
+    return 0
+
+
+def set_device(device: int | str | torch.device) -> None:
+    """Makes a device the current one; there is one."""
+    torch.accelerator.set_device_index(device)
+
+
+class device(contextlib.nullcontext):
+    """Makes a device the current one for a block."""
+
+    def __init__(self, device: int | str | torch.device) -> None:
+        super().__init__()
+        set_device(device)
+
+
+def synchronize(device: object = None) -> None:
+    """Waits until all commands have run, and raises the error of one that failed."""
+    _synchronize()
+
+
+def manual_seed(seed: int) -> None:
+    """Seeds the CPU's generator, from which the device draws."""
+    torch.default_generator.manual_seed(seed)
+
+
+manual_seed_all = manual_seed
+
+
+def get_rng_state(device: object = "accel") -> torch.Tensor:
+    """The state of the CPU's generator, from which the device draws."""
+    return torch.get_rng_state()
+
+
+def set_rng_state(state: torch.Tensor, device: object = "accel") -> None:
+    """Sets the state of the CPU's generator, from which the device draws."""
+    torch.set_rng_state(state)
+
+
+def _is_in_bad_fork() -> bool:
+    return os.getpid() != _process
