@@ -27,6 +27,7 @@ using c10::Storage;
 at::Tensor counterpart(const at::Tensor& tensor, Storage storage, DispatchKey device) {
   const DispatchKeySet flags(
       {DispatchKey::Conjugate, DispatchKey::Negative, DispatchKey::ZeroTensor});
+  const c10::InferenceMode mode(tensor.is_inference());  // Of its base too, where it is a view.
   auto result = at::detail::make_tensor<c10::TensorImpl>(
       std::move(storage), DispatchKeySet(device) | (tensor.key_set() & flags), tensor.dtype());
   auto* implementation = result.unsafeGetTensorImpl();

@@ -133,6 +133,16 @@ def test_conjugates_are_kept_and_resolved():
     assert conjugate.resolve_conj().tolist() == [1 - 2j, 3 + 1j]
 
 
+def test_a_view_is_a_normal_tensor_where_its_base_is_and_a_result_is_what_the_mode_makes_it():
+    base = torch.ones(3, device="accel")
+
+    with torch.inference_mode():
+        view, result = base[1:], base * 2
+
+    assert not view.is_inference()
+    assert result.is_inference()
+
+
 def test_a_file_of_tensors_comes_back_on_the_device_and_on_the_cpu():
     file = io.BytesIO()
     tensor = torch.arange(4.0, device="accel")

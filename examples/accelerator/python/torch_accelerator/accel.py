@@ -13,8 +13,8 @@ _process = os.getpid()
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
-    """The dtypes for autocast: those of the CPU."""
-    return [torch.bfloat16, torch.float16]
+    """None: there is no autocast on the device, and `torch.autocast` warns that it does nothing."""
+    return []
 
 
 def is_available() -> bool:
