@@ -62,7 +62,7 @@ def test_random_programs_behave_as_on_the_cpu(site, profile, longest_delay):
     _run(
         site,
         HERE / "random_programs.py",
-        *("--device", "accel", "--profile", profile, "--programs", 20),
+        *("--device", "accel", "--profile", profile, "--programs", 15),
         TORCH_LAZY_BACKEND="reference",  # values have to be equal to the bit
         ACCEL_LONGEST_DELAY=str(longest_delay),
     )
@@ -72,9 +72,20 @@ def test_operators_behave_as_on_the_cpu(site):
     _run(
         site,
         HERE / "opinfo.py",
-        *("--device", "accel", "--samples", 3, "--ops", ",".join(COMMON)),
+        *("--device", "accel", "--samples", 2, "--ops", ",".join(COMMON)),
         TORCH_LAZY_BACKEND="reference",
     )
+
+
+def test_tensors_move_between_it_and_lazy(site):
+    script = """
+import torch
+there = torch.arange(3.0, device="lazy").to("accel")
+back = (there + 1).to("lazy")
+print(there.device, back.device, *back.tolist())
+"""
+
+    assert _run(site, "-c", script).split() == ["accel:0", "lazy:0", "1.0", "2.0", "3.0"]
 
 
 def test_without_eager_kernels_it_is_a_driver_and_no_device(tmp_path):

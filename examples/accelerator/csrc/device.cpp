@@ -2,7 +2,6 @@
 
 #include <c10/util/Exception.h>
 
-#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -30,8 +29,9 @@ struct Device {
   Device();
   void perform_commands();
 
-  char* memory;    // The device addresses, which nobody may access.
-  char* accessed;  // The same memory, where the device's thread works.
+  char* memory;                    // The device addresses, which nobody may access.
+  char* accessed;                  // The same memory, where the device's thread works.
+  const pid_t process = getpid();  // Whose thread it is: a forked one has the memory alone.
 
   std::mutex mutex;  // Guards what follows.
   std::size_t reserved = 0;
@@ -43,7 +43,6 @@ struct Device {
   std::exception_ptr failure;  // The first since the last wait.
   Faults faults;
   std::minstd_rand random;
-  bool forked = false;  // This process has the memory and no thread.
 };
 
 // Never destroyed: tensors may outlive whatever would destroy it.
@@ -54,10 +53,6 @@ Device& device() {
 
 bool on_device(const void* address) {
   return address >= device().memory && address < device().memory + kCapacity;
-}
-
-void check_not_forked() {
-  TORCH_CHECK(!device().forked, "accel: a forked process has no device; start it with spawn");
 }
 
 struct sigaction previous_action;
@@ -80,13 +75,13 @@ Device::Device() {
   const bool reserved = ftruncate(file, kCapacity) == 0;
   memory = map(PROT_NONE);
   accessed = map(PROT_READ | PROT_WRITE);
+  close(file);
   TORCH_CHECK(reserved && memory != MAP_FAILED && accessed != MAP_FAILED, "accel: cannot reserve ",
               kCapacity, " bytes of addresses: ", std::strerror(errno));
   struct sigaction action = {};
   action.sa_sigaction = &explain_fault;
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGSEGV, &action, &previous_action);
-  pthread_atfork(nullptr, nullptr, [] { device().forked = true; });
   std::thread([this] { perform_commands(); }).detach();
 }
 
@@ -152,7 +147,7 @@ void* in_command(const void* address) {
 
 void enqueue(std::function<void()> command) {
   Device& on = device();
-  check_not_forked();
+  TORCH_CHECK(on.process == getpid(), "accel: a forked process has no device; start it with spawn");
   const std::lock_guard lock(on.mutex);
   on.commands.push_back(std::move(command));
   ++on.enqueued;
@@ -177,7 +172,6 @@ bool query(Event event) {
 
 void wait(Event event) {
   Device& on = device();
-  check_not_forked();
   std::unique_lock lock(on.mutex);
   on.progress.wait(lock, [&] { return on.completed >= event; });
   if (on.failure) std::rethrow_exception(std::exchange(on.failure, nullptr));

@@ -62,20 +62,13 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void synchronizeStream(const Stream&) const override { synchronize(); }
   void synchronizeDevice(DeviceIndex) const override { synchronize(); }
 
+  // An event is its number in place of an address; null is one that was not recorded.
   void record(void** event, const Stream&, DeviceIndex, c10::EventFlag) const override {
-    if (*event == nullptr) *event = new Event;
-    *static_cast<Event*>(*event) = accelerator::record();
+    *event = reinterpret_cast<void*>(accelerator::record());
   }
   void block(void*, const Stream&) const override {}
-  bool queryEvent(void* event) const override {
-    return event == nullptr || query(*static_cast<Event*>(event));
-  }
-  void synchronizeEvent(void* event) const override {
-    if (event != nullptr) wait(*static_cast<Event*>(event));
-  }
-  void destroyEvent(void* event, DeviceIndex) const noexcept override {
-    delete static_cast<Event*>(event);
-  }
+  bool queryEvent(void* event) const override { return query(reinterpret_cast<Event>(event)); }
+  void synchronizeEvent(void* event) const override { wait(reinterpret_cast<Event>(event)); }
 };
 
 /// The CPU's kernels draw, hence the CPU's generators; and the device reaches all host memory,
@@ -85,12 +78,6 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(DeviceIndex) const override { return true; }
   DeviceIndex deviceCount() const override { return 1; }
-  DeviceIndex getCurrentDevice() const override { return 0; }
-  void setCurrentDevice(DeviceIndex index) const override { exchangeDevice(index); }
-  DeviceIndex exchangeDevice(DeviceIndex index) const override {
-    return Guard().exchangeDevice({c10::kPrivateUse1, index}).index();
-  }
-  DeviceIndex maybeExchangeDevice(DeviceIndex) const override { return 0; }
   Device getDeviceFromPtr(void*) const override { return kDevice; }
   const at::Generator& getDefaultGenerator(DeviceIndex) const override {
     return at::detail::getDefaultCPUGenerator();

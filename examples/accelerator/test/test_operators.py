@@ -123,6 +123,17 @@ def test_a_seed_gives_the_cpus_numbers(draw):
     assert torch.equal(draw("accel").cpu(), expected)
 
 
+def test_an_operators_kernel_may_be_in_python():
+    @torch.library.custom_op("accelerator_test::twice", mutates_args=(), device_types="cpu")
+    def twice(tensor: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(tensor.numpy() * 2)
+
+    result = twice(torch.ones(3, device="accel"))
+
+    assert result.device == torch.device("accel:0")
+    assert result.tolist() == [2, 2, 2]
+
+
 def test_conjugates_are_kept_and_resolved():
     tensor = torch.tensor([1 + 2j, 3 - 1j], device="accel")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 import torch
@@ -96,6 +97,23 @@ def test_a_failure_of_an_operators_command_is_raised_by_the_operator():
         tensor + 1
 
     assert (tensor + 1).tolist() == [1, 1, 1]
+
+
+def test_threads_share_the_queue():
+    sums = {}
+
+    def work(value: int) -> None:
+        for _ in range(20):
+            filled = torch.full((16, 16), float(value), device="accel")
+            sums.setdefault(value, set()).add((filled @ filled).sum().item())
+
+    threads = [threading.Thread(target=work, args=(value,)) for value in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sums == {value: {16.0**3 * value**2} for value in (1, 2, 3)}
 
 
 def test_the_environment_injects_faults_too():
