@@ -25,7 +25,7 @@ def normalised(text: str) -> str:
     text = re.sub(r",?\s*\bdevice='(?:lazy|accel)(:0)?'", "", text)
     text = re.sub(r"\btorch\.(?:lazy|accel)\.", "torch.", text)
     text = re.sub(r"\b(?:lazy|accel)(:0)?\b", "cpu", text)
-    return re.sub(r"\b(?:Lazy|CPU)([A-Z]\w*)Type\b", r"torch.\1Tensor", text)
+    return re.sub(r"\b(?:Lazy|CPU|accel)([A-Z]\w*)Type\b", r"torch.\1Tensor", text)
 
 
 def described(error: BaseException) -> str:

@@ -1,5 +1,5 @@
-// Every operator runs as the CPU's kernel, on the device's thread, on CPU tensors that stand for
-// the device's.
+// Every operator runs as the CPU's kernel, in a command, on CPU tensors that stand for the
+// device's.
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/MemoryOverlap.h>
@@ -61,7 +61,7 @@ class Aliases {
 
   Storage to_cpu(const Storage& storage) {
     for (const auto& [device, cpu] : storages_) {
-      if (same(device, storage)) return cpu;
+      if (device.is_alias_of(storage)) return cpu;
     }
     TORCH_CHECK(storage.device_type() == c10::kPrivateUse1,
                 "Expected a storage on accel:0, but found one on ", storage.device());
@@ -96,7 +96,8 @@ class Aliases {
       if (device.is_same(cpu)) continue;
       auto* tensor = device.unsafeGetTensorImpl();
       auto storage = to_device(cpu.storage());
-      if (!same(device.storage(), storage)) tensor->set_storage_keep_dtype(std::move(storage));
+      if (!device.storage().is_alias_of(storage))
+        tensor->set_storage_keep_dtype(std::move(storage));
       if (device.sizes() != cpu.sizes() || device.strides() != cpu.strides() ||
           device.storage_offset() != cpu.storage_offset()) {
         tensor->set_sizes_and_strides(cpu.sizes(), cpu.strides(), cpu.storage_offset());
@@ -105,13 +106,9 @@ class Aliases {
   }
 
  private:
-  static bool same(const Storage& a, const Storage& b) {
-    return a.unsafeGetStorageImpl() == b.unsafeGetStorageImpl();
-  }
-
   Storage to_device(const Storage& storage) {
     for (const auto& [device, cpu] : storages_) {
-      if (same(cpu, storage)) return device;
+      if (cpu.is_alias_of(storage)) return device;
     }
     auto* allocator = c10::GetAllocator(c10::kPrivateUse1);
     Storage device(Storage::use_byte_size_t(), 0, allocator->allocate(0), allocator, true);
@@ -232,10 +229,10 @@ at::Tensor& copy_(at::Tensor& destination, const at::Tensor& source, bool) {
                      from = source.is_privateuseone() ? aliases.to_cpu(source) : source.cpu()] {
     to.copy_(from);
   };
-  const bool cannot_fail = source.device() == destination.device() &&
-                           source.sizes() == destination.sizes() &&
-                           source.dtype() == destination.dtype() &&
-                           at::has_internal_overlap(destination) == at::MemOverlap::No;
+  const bool cannot_fail =
+      source.device() == destination.device() && source.sizes() == destination.sizes() &&
+      source.dtype() == destination.dtype() && !source.is_alias_of(destination) &&
+      at::has_internal_overlap(destination) == at::MemOverlap::No;
   cannot_fail ? run_later(copy) : run(copy);
   return destination;
 }
@@ -261,19 +258,19 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("copy_", &copy_);
   library.impl("fill_.Scalar", &fill_);
   library.impl("zero_", &zero_);
-  // The composite of what operators these come to asks for the device, and is to find the CPU.
-  const auto run_on_cpu_too = [&](const char* name) {
-    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+  // Where the CPU has a kernel it is run, and not the composite, which comes before a fallback.
+  // Other composites run as they are, but for two that choose what they call by the device.
+  const auto impl = [&](const std::string& name) {
+    library.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
   };
-  run_on_cpu_too("convolution");
-  run_on_cpu_too("convolution_backward");
-  // Nor may a composite come before the CPU's own kernel, as it does before a fallback.
+  impl("convolution");
+  impl("convolution_backward");
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const auto& name : dispatcher.getAllOpNames()) {
     const auto op = dispatcher.findSchema(name);
     if (name.getNamespace() == "aten" && op && op->hasKernelForDispatchKey(DispatchKey::CPU) &&
         !op->hasKernelForDispatchKey(DispatchKey::PrivateUse1)) {
-      run_on_cpu_too(toString(name).c_str());
+      impl(toString(name));
     }
   }
 }

@@ -88,7 +88,8 @@ def test_numbers_may_be_on_the_cpu_and_tensors_may_not():
     [
         lambda t: t[torch.full((1,), 7, device=t.device)],
         lambda t: t @ t,
-        lambda t: t.expand(5, 2, 3).copy_(t),
+        lambda t: t.expand(5, 2, 3).copy_(t.new_ones(5, 2, 3)),
+        lambda t: t.view(-1)[1:].copy_(t.view(-1)[:-1]),
         lambda t: t.to(torch.int8).fill_(1000),
         lambda t: torch.linalg.inv(t.new_zeros(2, 2)),
     ],
