@@ -5,8 +5,8 @@
 #include <functional>
 
 /// The driver: memory that the host cannot touch, and one queue of commands that the device's
-/// thread performs in order. Commands may only compute: every function but `in_command` is for
-/// other threads.
+/// thread performs in order. A command may compute, and free what it held; all else is for the
+/// host's threads.
 namespace accelerator {
 
 /// A device address, a multiple of 64; null for no bytes. Commands that wait may still use what was
