@@ -25,8 +25,10 @@ if(_pytorch_status EQUAL 0)
   set(PyTorch_LIBRARY_DIR "${PyTorch_ROOT_DIR}/lib")
 else()
   set(PyTorch_NOT_FOUND_MESSAGE
-      "${Python_EXECUTABLE} cannot import torch; install it into that environment first.\n${_pytorch_error}"
+      "${Python_EXECUTABLE} cannot import torch: install it into that environment first.\n${_pytorch_error}"
   )
+  # A semicolon would begin another argument below.
+  string(REPLACE ";" "," PyTorch_NOT_FOUND_MESSAGE "${PyTorch_NOT_FOUND_MESSAGE}")
 endif()
 
 include(FindPackageHandleStandardArgs)
