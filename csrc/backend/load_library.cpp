@@ -6,6 +6,8 @@
 
 #include <filesystem>
 #include <stdexcept>
+#include <string_view>
+#include <system_error>
 
 #include "backend/backend_library.h"
 

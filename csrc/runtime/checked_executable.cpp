@@ -3,6 +3,8 @@
 #include <c10/util/Exception.h>
 #include <torch/csrc/jit/ir/ir.h>
 
+#include <exception>
+#include <sstream>
 #include <utility>
 
 #include "ops/thread_state.h"

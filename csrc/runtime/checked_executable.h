@@ -1,8 +1,10 @@
 // Stands between the core and what a backend made: what the core relies on is checked at every run.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backend/backend.h"
 
