@@ -27,8 +27,9 @@ struct Config {
   std::atomic<bool> check_effects{false};  // compare storages before and after each operator
   std::atomic<bool> verify_passes{false};  // check graphs after every pass, loops before printing
   std::atomic<bool> warn_fallbacks{true};
-  std::atomic<bool> perf_map{false};  // kernels are named in /tmp/perf-<pid>.map
-  std::atomic<int64_t> debug{0};      // see base/debug.h
+  std::atomic<bool> perf_map{false};      // kernels are named in /tmp/perf-<pid>.map
+  std::atomic<int64_t> debug{0};          // see base/debug.h
+  std::atomic<int64_t> compile_delay{0};  // milliseconds at most before a compile, at random
   std::atomic<int64_t> window_operations{16384};
   // Bytes that the open window keeps alive longer than eager would.
   std::atomic<int64_t> window_bytes{int64_t(1) << 30};

@@ -194,6 +194,9 @@ std::vector<Setting> checking_settings() {
       flag("perf_map", &Config::perf_map,
            "kernels compiled from now on are named in `/tmp/perf-<pid>.map`, where Linux' `perf` "
            "looks for them"),
+      number("compile_delay", &Config::compile_delay, 0, 60'000,
+             "most milliseconds, drawn at random, that each compile is put off; for tests of what "
+             "may not depend on when compiles end"),
       number("debug", &Config::debug, 0, 5,
              "what is printed to stderr: see [docs/troubleshooting.md](docs/troubleshooting.md)"),
   };

@@ -1,7 +1,7 @@
 // The device guard of `lazy`: devices, streams and events of the execution device by another name.
 // The CPU has none of them. There all work is in program order, so streams are only names that a
 // thread can have as its current one, and an operation on one never waits for another's.
-#include <Python.h>
+#include "base/without_gil.h"
 // After Python.h.
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
@@ -20,19 +20,6 @@ using Clock = std::chrono::steady_clock;
 
 // PyTorch calls some functions of a guard with the GIL, which a window of another thread may need
 // before it ends.
-class WithoutGil {
- public:
-  WithoutGil() : state_(Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr) {}
-  ~WithoutGil() {
-    if (state_) PyEval_RestoreThread(state_);
-  }
-  WithoutGil(const WithoutGil&) = delete;
-  WithoutGil& operator=(const WithoutGil&) = delete;
-
- private:
-  PyThreadState* const state_;
-};
-
 void run_all() {
   const WithoutGil without_gil;
   Recorder::synchronize_all();

@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <thread>
 
 #include "backend/registry.h"
@@ -88,6 +89,15 @@ void trim_backend() noexcept {
   }
 }
 
+// See Config::compile_delay.
+void delay() {
+  const int64_t most = config().compile_delay;
+  if (most == 0) return;
+  static std::minstd_rand random{std::random_device()()};
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(std::uniform_int_distribution<int64_t>(0, most)(random)));
+}
+
 void work() {
   lower_priority();
   Queue& jobs = queue();
@@ -103,6 +113,7 @@ void work() {
     CompiledTrace& trace = *(jobs.compiling = std::move(jobs.jobs.front()));
     jobs.jobs.pop_front();
     lock.unlock();
+    delay();
     {
       const PausableWork work;
       trace.compile();

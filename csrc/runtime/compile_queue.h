@@ -1,7 +1,7 @@
 // Compiles traces on one background thread at a low priority, so that a compile never makes
-// the script wait. The thread starts with the first job. A forked child has the jobs that its
-// parent had, the one under way first; its own thread starts when it compiles or waits for the
-// first time.
+// the script wait, but where it asks for deterministic algorithms. The thread starts with the first
+// job. A forked child has the jobs that its parent had, the one under way first; its own thread
+// starts when it compiles or waits for the first time.
 #pragma once
 
 #include <chrono>

@@ -19,14 +19,20 @@ struct CachedTrace {
   bool queued = false;
 };
 
-using Traces = std::unordered_map<Tape::Hash, std::vector<CachedTrace>, TapeHasher>;
+using TracesByHash = std::unordered_map<Tape::Hash, std::vector<CachedTrace>, TapeHasher>;
 
-// Global: traces are shared by the recorders of all threads.
+// Of one owner.
+struct Traces {
+  TracesByHash by_hash;
+  size_t operations = 0;  // of all of them
+  uint64_t generation = 0;
+};
+
+// Global: most traces are shared by the recorders of all threads.
 struct Cache {
   ForkSafeMutex mutex{LockOrder::kTraceCache};  // guards what is below
-  Traces traces;
-  size_t operations = 0;                // of all traces
-  std::atomic<uint64_t> generation{0};  // read without the lock
+  std::unordered_map<TraceOwner, Traces> by_owner;
+  std::atomic<uint64_t> shared_generation{0};  // read without the lock
 };
 
 // A trace of a thousand operations takes about 1 MB with its plan. A script that makes more traces
@@ -42,9 +48,9 @@ Cache& cache() {
 [[maybe_unused]] Cache& made_at_load = cache();
 
 // The cache's lock is held.
-CachedTrace* find(const Tape& tape, const DynamicScalars& dynamic_scalars,
+CachedTrace* find(Traces& traces, const Tape& tape, const DynamicScalars& dynamic_scalars,
                   const TraceConditions& conditions) {
-  for (CachedTrace& cached : cache().traces[tape.hash()])
+  for (CachedTrace& cached : traces.by_hash[tape.hash()])
     if (cached.trace->dynamic_scalars() == dynamic_scalars &&
         cached.trace->conditions() == conditions && cached.trace->tape().same_words(tape))
       return &cached;
@@ -52,22 +58,17 @@ CachedTrace* find(const Tape& tape, const DynamicScalars& dynamic_scalars,
 }
 
 // The cache's lock is held. Returns what was there.
-Traces clear() {
-  Cache& all = cache();
+TracesByHash clear(TraceOwner owner, Traces& traces) {
   clear_executables();
-  all.operations = 0;
-  ++all.generation;
-  return std::exchange(all.traces, {});
+  traces.operations = 0;
+  ++traces.generation;
+  if (!owner) cache().shared_generation = traces.generation;
+  return std::exchange(traces.by_hash, {});
 }
 
 // The cache's lock is held.
-CachedTrace& add(const Tape& tape, const DynamicScalars& dynamic_scalars,
-                 const std::vector<bool>& live, const TraceConditions& conditions) {
-  Cache& all = cache();
-  if (all.operations > kMostOperations) clear();
-  all.operations += tape.size();
-  return all.traces[tape.hash()].emplace_back(CachedTrace{std::make_shared<CompiledTrace>(
-      tape.prefix(tape.size()), dynamic_scalars, live, conditions)});
+void make_room(TraceOwner owner, Traces& traces) {
+  if (traces.operations > kMostOperations) clear(owner, traces);
 }
 
 // The cache's lock is held.
@@ -78,7 +79,7 @@ void queue(CachedTrace& cached) {
 
 }  // namespace
 
-std::shared_ptr<CompiledTrace> compiled_trace(const Tape& recorded,
+std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const Tape& recorded,
                                               const DynamicScalars& dynamic_scalars,
                                               const std::vector<bool>& live,
                                               const TraceConditions& conditions,
@@ -88,40 +89,60 @@ std::shared_ptr<CompiledTrace> compiled_trace(const Tape& recorded,
   for (const DynamicScalar& number : dynamic_scalars) masked.clear_word(number.word);
   const Tape& tape = dynamic_scalars.empty() ? recorded : masked;
   const std::lock_guard<std::mutex> lock(cache().mutex);
-  CachedTrace* const found = find(tape, dynamic_scalars, conditions);
-  CachedTrace& cached = found ? *found : add(tape, dynamic_scalars, live, conditions);
-  if (cached.trace->finished()) return cached.trace;
-  cached.spent += spent;
-  if (cached.queued)
+  Traces& traces = cache().by_owner[owner];
+  CachedTrace* cached = find(traces, tape, dynamic_scalars, conditions);
+  if (!cached) {
+    make_room(owner, traces);
+    traces.operations += tape.size();
+    cached = &traces.by_hash[tape.hash()].emplace_back(CachedTrace{std::make_shared<CompiledTrace>(
+        tape.prefix(tape.size()), dynamic_scalars, live, conditions)});
+  }
+  if (cached->trace->finished()) return cached->trace;
+  cached->spent += spent;
+  if (cached->queued)
     resume_compiles();
-  else if (compiling_pays(tape.size(), cached.spent, has_one_core()))
-    queue(cached);
-  return cached.trace;
+  else if (owner || compiling_pays(tape.size(), cached->spent, has_one_core()))
+    queue(*cached);
+  return cached->trace;
 }
 
 void queue_all_compiles() {
   const std::lock_guard<std::mutex> lock(cache().mutex);
-  for (auto& [hash, same_hash] : cache().traces)
-    for (CachedTrace& cached : same_hash)
-      if (!cached.queued) queue(cached);
+  for (auto& [owner, traces] : cache().by_owner)
+    for (auto& [hash, same_hash] : traces.by_hash)
+      for (CachedTrace& cached : same_hash)
+        if (!cached.queued) queue(cached);
 }
 
 void forget_traces() {
-  Traces dropped;  // destroyed without the lock: what backends made is among it
+  std::vector<TracesByHash> dropped;  // destroyed without the lock: what backends made is among it
   const std::lock_guard<std::mutex> lock(cache().mutex);
-  dropped = clear();
+  for (auto& [owner, traces] : cache().by_owner) dropped.push_back(clear(owner, traces));
 }
 
-uint64_t trace_generation() {
-  return cache().generation.load(std::memory_order_acquire);
+uint64_t trace_generation(TraceOwner owner) {
+  if (!owner) return cache().shared_generation.load(std::memory_order_acquire);
+  const std::lock_guard<std::mutex> lock(cache().mutex);
+  const auto found = cache().by_owner.find(owner);
+  return found == cache().by_owner.end() ? 0 : found->second.generation;
+}
+
+void drop_traces(TraceOwner owner) {
+  Traces dropped;  // destroyed without the lock
+  const std::lock_guard<std::mutex> lock(cache().mutex);
+  if (const auto found = cache().by_owner.find(owner); found != cache().by_owner.end()) {
+    dropped = std::move(found->second);
+    cache().by_owner.erase(found);
+  }
 }
 
 std::vector<std::shared_ptr<torch::jit::Graph>> compiled_graphs() {
   std::vector<std::shared_ptr<const CompiledTrace>> traces;
   {
     const std::lock_guard<std::mutex> lock(cache().mutex);
-    for (const auto& [hash, same_hash] : cache().traces)
-      for (const CachedTrace& cached : same_hash) traces.push_back(cached.trace);
+    for (const auto& [owner, owned] : cache().by_owner)
+      for (const auto& [hash, same_hash] : owned.by_hash)
+        for (const CachedTrace& cached : same_hash) traces.push_back(cached.trace);
   }
   std::vector<std::shared_ptr<torch::jit::Graph>> graphs;
   for (const auto& trace : traces)

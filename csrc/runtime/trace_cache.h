@@ -1,4 +1,4 @@
-// All traces that were seen at least twice, shared by the recorders of all threads.
+// All traces that were seen at least twice, most of them shared by the recorders of all threads.
 #pragma once
 
 #include <chrono>
@@ -10,9 +10,14 @@
 
 namespace torch_lazy {
 
-// The compiled trace with these words, whatever the dynamic scalars, made if there is none yet; it
-// is queued for compiling once that pays. `spent`: how long its recording took.
-std::shared_ptr<CompiledTrace> compiled_trace(const Tape& tape,
+// Who finds a trace: null where all recorders do. Under deterministic algorithms each recorder has
+// traces of its own, which nothing that another thread does, or did before, can change. Their
+// executables are shared all the same: one is a function of its graph.
+using TraceOwner = const void*;
+
+// The compiled trace with these words, whatever the dynamic scalars, made if there is none yet. One
+// that is shared is queued for compiling once that pays, one with an owner at once. `spent`: how long its recording took.
+std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const Tape& tape,
                                               const DynamicScalars& dynamic_scalars,
                                               const std::vector<bool>& live,
                                               const TraceConditions& conditions,
@@ -25,9 +30,12 @@ TORCH_LAZY_MODULE_API void queue_all_compiles();
 // that repeat are compiled again.
 void forget_traces();
 
-// Changes when the cache was emptied, also because it had grown too large: whoever knows traces
-// forgets them.
-uint64_t trace_generation();
+// Changes when the owner's traces were dropped, also because they had grown too many: whoever knows
+// them forgets them.
+uint64_t trace_generation(TraceOwner owner);
+
+// The owner has no traces from now on.
+void drop_traces(TraceOwner owner);
 
 // The graphs of all versions compiled so far, for printing.
 TORCH_LAZY_MODULE_API std::vector<std::shared_ptr<torch::jit::Graph>> compiled_graphs();

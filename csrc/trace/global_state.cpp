@@ -128,6 +128,11 @@ int32_t GlobalState::get(std::string_view name) const {
   return values.at(index_of(name));
 }
 
+bool GlobalState::deterministic_algorithms() const {
+  static const size_t index = index_of("deterministic_algorithms");
+  return values.at(index) != 0;
+}
+
 void GlobalState::set(std::string_view name, int32_t value) {
   values.at(index_of(name)) = value;
 }

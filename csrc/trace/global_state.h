@@ -30,7 +30,7 @@ struct GlobalState {
   // By the names of the table.
   int32_t get(std::string_view name) const;
   void set(std::string_view name, int32_t value);
-  bool deterministic_algorithms() const { return get("deterministic_algorithms") != 0; }
+  bool deterministic_algorithms() const;
 
   bool operator==(const GlobalState&) const = default;
 };

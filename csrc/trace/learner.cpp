@@ -4,7 +4,6 @@
 
 #include "base/config.h"
 #include "base/metrics.h"
-#include "runtime/trace_cache.h"
 
 namespace torch_lazy {
 
@@ -17,9 +16,15 @@ KnownTraces* Learner::start_window(const TraceKey& key) {
 }
 
 void Learner::forget_if_cache_was_emptied() {
-  const uint64_t generation = trace_generation();
+  const uint64_t generation = trace_generation(owner_);
   if (generation == generation_) return;
+  forget();
   generation_ = generation;
+}
+
+void Learner::forget() {
+  generation_ = 0;
+  finished_seen_ = 0;
   known_.clear();
   awaited_.clear();
   awaited_traces_.clear();
@@ -61,7 +66,7 @@ WindowState Learner::record_profile(Window& window, bool automatic_end) {
   if (dynamic > 0) increment(metrics().dynamic_scalars, int64_t(dynamic));
   if (config().defer == Defer::kNever) return WindowState::kWarm;
   await(window.key(),
-        compiled_trace(tape, history->dynamic_scalars(words), window.live(),
+        compiled_trace(owner_, tape, history->dynamic_scalars(words), window.live(),
                        {window.device(), window.key().state.deterministic_algorithms()},
                        window.age()),
         automatic_end);

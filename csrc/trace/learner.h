@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "runtime/trace_cache.h"
 #include "trace/flush_reason.h"
 #include "trace/known_traces.h"
 #include "trace/trace_profile.h"
@@ -15,13 +16,25 @@
 namespace torch_lazy {
 
 // Guarded by the recording lock.
+//
+// A recorder has two, one of them for windows under deterministic algorithms. What that one knows
+// is a function of the windows that its thread has recorded: it shares no traces with others,
+// begins with each thread anew, and no window begins before what it queued is compiled
+// (Recorder::prepare_another_window).
 class Learner {
  public:
+  enum class Mode : uint8_t { kShared, kDeterministic };
+  explicit Learner(Mode mode) : owner_(mode == Mode::kDeterministic ? this : nullptr) {}
+  Learner(const Learner&) = delete;
+  Learner& operator=(const Learner&) = delete;
+
   // A window begins. Returns the traces that it may follow, null if there are none.
   KnownTraces* start_window(const TraceKey& key);
   // Records the window's profile. Where it was recorded before, its trace is queued for compiling,
   // and matchable in windows that begin once that is done. `automatic_end`: see Segment::End.
   WindowState record_profile(Window& window, bool automatic_end);
+  // Nothing was recorded yet.
+  void forget();
 
  private:
   // A compiled trace to be made matchable once it is ready.
@@ -35,6 +48,7 @@ class Learner {
   void admit_ready_traces();
   void await(const TraceKey& key, std::shared_ptr<CompiledTrace> trace, bool automatic_end);
 
+  const TraceOwner owner_;
   std::map<TraceKey, KnownTraces> known_;
   std::vector<Awaited> awaited_;
   std::unordered_set<const CompiledTrace*> awaited_traces_;  // of `awaited_`

@@ -1,10 +1,28 @@
 #include "trace/recorder.h"
 
+#include <optional>
 #include <utility>
 
+#include "base/without_gil.h"
+#include "runtime/compile_queue.h"
 #include "trace/debug.h"
 
 namespace torch_lazy {
+namespace {
+
+// Under deterministic algorithms it may not depend on the machine's load whether a window is hot:
+// what was queued so far is compiled first. The lock is released meanwhile.
+void wait_for_compiles_of(const TraceKey& key, RecordingGuard& lock) {
+  if (!key.state.deterministic_algorithms()) return;
+  lock.unlock();
+  {
+    const WithoutGil without_gil;  // a compile may warn
+    wait_for_compiles(std::nullopt);
+  }
+  lock.lock();
+}
+
+}  // namespace
 
 void Recorder::raise_error(RecordingGuard& lock) {
   std::exception_ptr error = std::exchange(error_, nullptr);
@@ -44,7 +62,8 @@ RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_e
   if (window_.mode() != Window::Mode::kClosed) return lock;
   const TraceKey key{GlobalState::current(), backward_, device};
   state_version_ = GlobalState::current_version();
-  KnownTraces* const known = learner_.start_window(key);
+  wait_for_compiles_of(key, lock);
+  KnownTraces* const known = deferring_ ? learner_of(key).start_window(key) : nullptr;
   if (known) matcher_.start(*known);
   window_.open(key, known ? Window::Mode::kDeferring : Window::Mode::kEager);
   return lock;
@@ -76,6 +95,11 @@ void Recorder::flush(Flush flush) {
   close(lock, flush);
 }
 
+bool Recorder::set_deferring(bool deferring) {
+  flush({FlushReason::kGlobalState});
+  return std::exchange(deferring_, deferring);
+}
+
 void Recorder::flush_for_another(Flush flush) {
   RecordingGuard lock(recording_lock());
   window_.wait_until_idle(lock);
@@ -102,7 +126,7 @@ void Recorder::close(RecordingGuard& lock, Flush flush) {
 // Runs a window that is deferring, and records its profile unless its trace was known.
 WindowState Recorder::finish_window(RecordingGuard& lock, Flush flush) {
   if (window_.mode() == Window::Mode::kEager) {
-    const WindowState state = learner_.record_profile(window_, flush.automatic());
+    const WindowState state = record_profile(flush.automatic());
     return window_.guard_failed() ? WindowState::kGuardFailed : state;
   }
   CompiledTrace* const trace = matcher_.ended(window_.tape());
@@ -110,7 +134,7 @@ WindowState Recorder::finish_window(RecordingGuard& lock, Flush flush) {
     keep_error(window_.run(lock, *version));
     return WindowState::kHot;
   }
-  learner_.record_profile(window_, flush.automatic());
+  record_profile(flush.automatic());
   keep_error(window_.run_by_operation(lock, window_.tape().size()));
   return WindowState::kGuardFailed;
 }

@@ -52,6 +52,9 @@ class Recorder {
 
   // The storage dies: it is no longer an output of its window.
   static void forget(StorageState& storage) noexcept;
+  // Whether operations of this thread may be deferred. Where they may not, they run at the call and
+  // nothing is learnt. Runs what is pending; returns what was set before.
+  bool set_deferring(bool deferring);
   // Runs the pending windows of all threads; raises this thread's error.
   TORCH_LAZY_MODULE_API static void synchronize_all();
   // The process ends: pending work has no observer left.
@@ -65,6 +68,15 @@ class Recorder {
 
   Recorder() : window_(*this) {}
   static Recorder& lease_for_thread();
+  // Another thread has the recorder from now on.
+  void begin_thread();
+  Learner& learner_of(const TraceKey& key) {
+    return key.state.deterministic_algorithms() ? deterministic_learner_ : learner_;
+  }
+  WindowState record_profile(bool automatic_end) {
+    if (!deferring_) return WindowState::kCold;
+    return learner_of(window_.key()).record_profile(window_, automatic_end);
+  }
   void resolve_unusual(const ValueBinding& binding, StorageState& storage);
 
   // --- For the open operation
@@ -117,7 +129,9 @@ class Recorder {
 
   Window window_;
   Matcher matcher_;  // of a deferring window
-  Learner learner_;
+  Learner learner_{Learner::Mode::kShared};
+  Learner deterministic_learner_{Learner::Mode::kDeterministic};
+  bool deferring_ = true;       // see set_deferring()
   PeriodDetector period_;       // fed with eager windows
   bool backward_ = false;       // at the last operation
   uint32_t state_version_ = 0;  // when the window was opened, see GlobalState::current_version

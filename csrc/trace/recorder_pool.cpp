@@ -7,6 +7,11 @@
 
 namespace torch_lazy {
 
+void Recorder::begin_thread() {
+  deferring_ = true;
+  deterministic_learner_.forget();
+}
+
 void Recorder::forget(StorageState& storage) noexcept {
   if (!storage.recorder.load(std::memory_order_acquire)) return;
   const RecordingGuard lock(recording_lock());
@@ -36,6 +41,7 @@ struct RecorderPool {
       } else {
         recorder = pool.unused.back();
         pool.unused.pop_back();
+        recorder->begin_thread();
       }
     }
     ~Lease() {

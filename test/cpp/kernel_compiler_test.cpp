@@ -258,6 +258,13 @@ TEST(KernelCompiler, ACompileBeyondItsTimeGivesUp) {
   expect_next_compile_works();
 }
 
+TEST(KernelCompiler, ACompileThatMayTakeAsLongAsItNeedsDoesNotGiveUp) {
+  const ScopedLimits limits({.nanoseconds = 1});
+
+  EXPECT_NO_THROW(compile_kernel(unseen(kernel_source("y[i] = x[i];")), "kernel",
+                                 KernelTarget::kHost, nullptr, CompileTime::kUnlimited));
+}
+
 TEST(KernelCompiler, SignalHandlersAreTheProcessesOwnAfterACompile) {
   struct sigaction before, after, own{};
   own.sa_handler = [](int) { std::_Exit(1); };

@@ -54,7 +54,7 @@ int64_t nontemporal_bytes() {
 }
 
 CpuKernel compile(const codegen::LoweredKernel& lowered, const codegen::Target& target,
-                  DiskCache* disk) {
+                  DiskCache* disk, CompileTime time) {
   // Without comments, so that the same computation on another line is the same source.
   codegen::Kernel plain = lowered.kernel;
   plain.comments.clear();
@@ -62,7 +62,7 @@ CpuKernel compile(const codegen::LoweredKernel& lowered, const codegen::Target& 
   if (config().debug >= kDebugKernels)
     debug_print("kernel\n" + codegen::print_kernel(lowered.kernel, target).source);
   CpuKernel kernel;
-  kernel.code = compile_kernel(printed.source, printed.entry, KernelTarget::kHost, disk);
+  kernel.code = compile_kernel(printed.source, printed.entry, KernelTarget::kHost, disk, time);
   kernel.scratch_bytes =
       codegen::scratch_bytes(printed.scratch_values, reduction_elements(lowered));
   return kernel;
@@ -83,13 +83,15 @@ class CpuBackend final : public Backend {
         {machine.lanes, at::get_num_threads(), config().rematerialize_bytes, options.verify});
     if (config().debug >= kDebugPasses) debug_print("plan\n" + to_string(plan));
     const PassTimer timer("kernels");
+    const CompileTime time =
+        options.deterministic ? CompileTime::kUnlimited : CompileTime::kLimited;
     std::vector<CpuKernel> kernels;
     for (PlanStep& step : plan.steps) {
       auto* kernel = std::get_if<KernelStep>(&step.action);
       if (kernel == nullptr) continue;
       codegen::mark_nontemporal_stores(kernel->lowered, nontemporal_bytes());
       codegen::fetch_large_rows_ahead(kernel->lowered, core_cache_bytes());
-      kernels.push_back(torch_lazy::compile(kernel->lowered, machine, disk()));
+      kernels.push_back(torch_lazy::compile(kernel->lowered, machine, disk(), time));
       kernel->lowered.kernel = {};  // a run needs the sizes and numbers only, and loops are large
       kernel->lowered.buffers = {};
     }

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -104,13 +105,15 @@ TorchLazyCompiler* compiler_for(KernelTarget target) {
 }
 
 std::string compile_to(TorchLazyOutput output, const std::string& source, const std::string& name,
-                       KernelTarget target) {
+                       KernelTarget target, CompileTime time) {
   const PausableWork work;
   const TorchLazyCompilerApi& library = compiler_library();
   const TorchLazyCompileRequest request{source.data(),
                                         source.size(),
                                         static_cast<size_t>(limits.source_bytes.load()),
-                                        limits.nanoseconds.load(),
+                                        time == CompileTime::kLimited
+                                            ? limits.nanoseconds.load()
+                                            : std::numeric_limits<int64_t>::max(),
                                         output,
                                         safe_point_for_fork_of_other_thread};
   TorchLazyCompileResult result = library.compile(compiler_for(target), &request);
@@ -141,14 +144,15 @@ std::shared_ptr<const CompiledKernel> load_from_disk(DiskCache& disk, const std:
 }
 
 std::shared_ptr<const CompiledKernel> compile(const std::string& source, const std::string& name,
-                                              KernelTarget target, DiskCache* disk) {
+                                              KernelTarget target, DiskCache* disk,
+                                              CompileTime time) {
   std::string key;
   if (disk) {
     key = disk_key({target, name, source}, kernel_target_description(target));
     if (auto kernel = load_from_disk(*disk, key, name)) return kernel;
   }
   const auto start = std::chrono::steady_clock::now();
-  const std::string object = compile_to(TORCH_LAZY_OUTPUT_OBJECT, source, name, target);
+  const std::string object = compile_to(TORCH_LAZY_OUTPUT_OBJECT, source, name, target, time);
   auto kernel = load_kernel(object, name);
   counters.compile_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
   ++counters.compiled;
@@ -160,11 +164,11 @@ std::shared_ptr<const CompiledKernel> compile(const std::string& source, const s
 
 std::shared_ptr<const CompiledKernel> compile_kernel(const std::string& source,
                                                      const std::string& name, KernelTarget target,
-                                                     DiskCache* disk) {
+                                                     DiskCache* disk, CompileTime time) {
   bool hit = false;
   try {
     auto kernel = kernel_cache().get(
-        {target, name, source}, [&] { return compile(source, name, target, disk); }, hit);
+        {target, name, source}, [&] { return compile(source, name, target, disk, time); }, hit);
     if (hit) ++counters.cache_hits;
     return kernel;
   } catch (...) {
@@ -209,7 +213,7 @@ int kernel_vector_bits(KernelTarget target) {
 std::string kernel_listing(const std::string& source, KernelListing listing, KernelTarget target) {
   return compile_to(
       listing == KernelListing::kAssembly ? TORCH_LAZY_OUTPUT_ASSEMBLY : TORCH_LAZY_OUTPUT_LLVM_IR,
-      source, "to list", target);
+      source, "to list", target, CompileTime::kLimited);
 }
 
 void set_kernel_compile_limits(KernelCompileLimits wanted) {

@@ -30,6 +30,10 @@ class CompiledKernel {
   std::shared_ptr<void> code_;  // unloads `function` when it goes
 };
 
+// Whether a compile may take as long as it needs: that one is given up after some time makes what
+// runs depend on the machine's load.
+enum class CompileTime : uint8_t { kLimited, kUnlimited };
+
 // `source` is complete C++20 without headers that defines `name` as an extern "C" function of type
 // KernelFunction. What it refers to and does not define is looked up among the symbols of this
 // module and PyTorch's libraries: the C library's, and the vector functions Sleef_*.
@@ -39,7 +43,8 @@ class CompiledKernel {
 std::shared_ptr<const CompiledKernel> compile_kernel(const std::string& source,
                                                      const std::string& name,
                                                      KernelTarget target = KernelTarget::kHost,
-                                                     DiskCache* disk = nullptr);
+                                                     DiskCache* disk = nullptr,
+                                                     CompileTime time = CompileTime::kLimited);
 
 // A kernel from an object that was compiled under the same kernel_target_description. Not kept.
 std::shared_ptr<const CompiledKernel> load_kernel(const std::string& object,

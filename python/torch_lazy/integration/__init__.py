@@ -12,6 +12,7 @@ _SHIMS = (
     "deepcopy",
     "distributed",
     "generator",
+    "gradcheck",
     "multiprocessing",
     "optimizers",
     "pinned_memory",
