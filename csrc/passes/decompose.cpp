@@ -22,7 +22,7 @@ std::shared_ptr<Graph> decompose(std::shared_ptr<Graph> graph, c10::IntArrayRef 
         node->kind() == c10::prim::AutogradZero || node->kind() == c10::aten::ScalarImplicit)
       folded.push_back(node);
     else if (node->kind() == c10::prim::ListUnpack)
-      replaced = decompose_foreach(builder, node);
+      replaced = decompose_foreach(builder, node) || decompose_fused_optimizer(builder, node);
     else
       replaced = decompose_node(builder, node);
     if (!replaced) node->moveBefore(graph->return_node());

@@ -106,5 +106,6 @@ const Rule* find_rule(std::string_view operator_name);
 bool decompose_node(GraphBuilder& builder, torch::jit::Node* node);
 // For operators on lists: the node that takes the list of results apart, and the operator with it.
 bool decompose_foreach(GraphBuilder& builder, torch::jit::Node* unpack);
+bool decompose_fused_optimizer(GraphBuilder& builder, torch::jit::Node* unpack);
 
 }  // namespace torch_lazy

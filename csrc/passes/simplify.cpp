@@ -69,7 +69,16 @@ class Simplifier {
  private:
   // ---- Merging and identities ----
 
+  // Whether the node writes to an input what is there already: writes to inputs come last, each to
+  // memory of its own.
+  static bool writes_nothing_new(const Node& node) {
+    if (node.kind() != c10::aten::copy_ || node.hasUses()) return false;
+    const Node* const made = node.input(1)->node();
+    return made->kind() == c10::aten::clone && made->input(0) == node.input(0);
+  }
+
   void visit(Node* node) {
+    if (writes_nothing_new(*node)) return node->destroy();
     if (node->kind() == c10::prim::ListUnpack || !is_pure(*node)) return;
     if (!is_prim(*node)) {
       builder_.insert_before(node);

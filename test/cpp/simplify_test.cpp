@@ -174,6 +174,19 @@ TEST(Simplify, KeepsCopiesThatAreOutputsOrMutateInputs) {
   EXPECT_EQ(graph.operators(), (Names{"clone", "clone", "exp", "exp", "copy_", "copy_"}));
 }
 
+TEST(Simplify, DropsWritesOfWhatIsThereAlready) {
+  const Simplified graph(R"(
+  %false : bool = prim::Constant[value=0]()
+  %c : M = aten::clone(%a, %none)
+  %d : M = aten::clone(%b, %none)
+  %r : M = aten::exp(%a)
+  %same : M = aten::copy_(%a, %c, %false)
+  %other : M = aten::copy_(%a, %d, %false)
+  return (%r))");
+
+  EXPECT_EQ(graph.operators(), (Names{"clone", "exp", "copy_"}));
+}
+
 TEST(Simplify, DropsViewsOfAllOfAValue) {
   const std::string body = R"(
   %sizes : int[] = prim::Constant[value=[2, 3]]()
