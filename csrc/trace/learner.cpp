@@ -22,6 +22,12 @@ void Learner::forget_if_cache_was_emptied() {
   generation_ = generation;
 }
 
+void Learner::begin_thread() {
+  if (!owner_) return;
+  drop_traces(owner_);
+  forget();
+}
+
 void Learner::forget() {
   generation_ = 0;
   finished_seen_ = 0;

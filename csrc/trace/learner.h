@@ -33,8 +33,8 @@ class Learner {
   // Records the window's profile. Where it was recorded before, its trace is queued for compiling,
   // and matchable in windows that begin once that is done. `automatic_end`: see Segment::End.
   WindowState record_profile(Window& window, bool automatic_end);
-  // Nothing was recorded yet.
-  void forget();
+  // Another thread records from now on. Of traces that no other recorder finds nothing is left.
+  void begin_thread();
 
  private:
   // A compiled trace to be made matchable once it is ready.
@@ -44,6 +44,7 @@ class Learner {
     bool automatic_end;
   };
 
+  void forget();
   void forget_if_cache_was_emptied();
   void admit_ready_traces();
   void await(const TraceKey& key, std::shared_ptr<CompiledTrace> trace, bool automatic_end);

@@ -9,7 +9,8 @@ namespace torch_lazy {
 
 void Recorder::begin_thread() {
   deferring_ = true;
-  deterministic_learner_.forget();
+  learner_.begin_thread();
+  deterministic_learner_.begin_thread();
 }
 
 void Recorder::forget(StorageState& storage) noexcept {

@@ -154,6 +154,29 @@ def test_a_new_thread_does_what_the_first_one_did(device, deterministic):
     assert counts == [1, 1, 1]
 
 
+def test_a_new_thread_has_kernels_for_its_own_results_only(device, deterministic):
+    x = torch.randn(11, 3, device=device)
+    kept = []
+
+    def work(keep: bool) -> None:
+        for _ in range(3):
+            between = x.sin()
+            result = between.atan2(x)
+            if keep:
+                kept.append(between)
+            del between
+            synchronize()
+            del result
+
+    for keep in (True, False):
+        thread = threading.Thread(target=work, args=(keep,))
+        thread.start()
+        thread.join()
+
+    texts = [graph.text for graph in torch_lazy.graphs() if "aten::atan2" in graph.text]
+    assert any(text.rpartition("return (")[2].count(",") == 0 for text in texts)
+
+
 # Operators that kernels compute otherwise than ATen in the last bits: sums, products of terms,
 # elementary functions; and some that write to parts of a tensor.
 CHECKED = [
