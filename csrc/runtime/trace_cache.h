@@ -16,7 +16,8 @@ namespace torch_lazy {
 using TraceOwner = const void*;
 
 // The compiled trace with these words, whatever the dynamic scalars, made if there is none yet. One
-// that is shared is queued for compiling once that pays, one with an owner at once. `spent`: how long its recording took.
+// that is shared is queued for compiling once that pays, one with an owner at once. `spent`: how
+// long its recording took.
 std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const Tape& tape,
                                               const DynamicScalars& dynamic_scalars,
                                               const std::vector<bool>& live,
