@@ -96,8 +96,9 @@ void Recorder::flush(Flush flush) {
 }
 
 bool Recorder::set_deferring(bool deferring) {
-  flush({FlushReason::kGlobalState});
-  return std::exchange(deferring_, deferring);
+  Recorder& recorder = current();
+  recorder.flush({FlushReason::kGlobalState});
+  return std::exchange(recorder.deferring_, deferring);
 }
 
 void Recorder::flush_for_another(Flush flush) {
