@@ -52,8 +52,8 @@ class Recorder {
 
   // The storage dies: it is no longer an output of its window.
   static void forget(StorageState& storage) noexcept;
-  // Whether operations of the calling thread may be deferred. Where they may not, they run at the call and
-  // nothing is learnt. Runs what is pending; returns what was set before.
+  // Whether operations of the calling thread may be deferred. Where they may not, they run at the
+  // call and nothing is learnt. Runs what is pending; returns what was set before.
   TORCH_LAZY_MODULE_API static bool set_deferring(bool deferring);
   // Runs the pending windows of all threads; raises this thread's error.
   TORCH_LAZY_MODULE_API static void synchronize_all();

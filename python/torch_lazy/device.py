@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import torch
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 Device = torch.device | int | str | None
 """How functions of ``torch.lazy`` are told a device; ``None`` is the current one."""
@@ -79,6 +84,37 @@ def _index(device: torch.device | int | str) -> int | None:
     return index
 
 
+def asks_device(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """What the function tells of the CPU, the module of the execution device tells of its own.
+
+    That is the function of the same name in ``torch.cuda``, say. Raises ``NotImplementedError``
+    where that module has none.
+    """
+
+    @functools.wraps(function)
+    def ask(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        kind = execution_device().type
+        if kind == "cpu":
+            return function(*args, **kwargs)
+        asked = getattr(torch.get_device_module(kind), function.__name__, None)
+        if asked is None:
+            raise NotImplementedError(
+                f"torch.lazy.{function.__name__}(): device lazy lives on {kind}, and torch.{kind} "
+                f"has no {function.__name__}()"
+            )
+        return asked(*map(_behind, args), **{name: _behind(kwargs[name]) for name in kwargs})
+
+    return ask
+
+
+def _behind(argument: Any) -> Any:
+    """The index of a lazy device; any other argument as it is."""
+    if not isinstance(argument, (torch.device, str)):
+        return argument
+    index = _index(argument)
+    return current_device() if index is None else index
+
+
 class device:
     """Context in which a device is the current one.
 
@@ -110,11 +146,13 @@ class device_of(device):
 
 
 def get_device_name(device: Device = None) -> str:
-    """Name of the execution backend behind the device, and of the processor that it runs on."""
+    """Name of the backend that compiles windows, and of the hardware that they run on."""
     check_device(device)
     from torch_lazy import _C
 
-    return f"{_C.get_setting('backend')} ({_C.device_name()})"
+    kind = execution_device().type
+    behind = "" if kind == "cpu" else f" on {kind}"
+    return f"{_C.get_setting('backend')}{behind} ({_C.device_name()})"
 
 
 @dataclass(frozen=True)
@@ -134,6 +172,7 @@ class DeviceProperties:
     """The device's memory is the CPU's."""
 
 
+@asks_device
 def get_device_properties(device: Device = None) -> DeviceProperties:
     """Name, memory and processors of the device."""
     major, minor = get_device_capability(device)
@@ -146,6 +185,7 @@ def get_device_properties(device: Device = None) -> DeviceProperties:
     )
 
 
+@asks_device
 def get_device_capability(device: Device = None) -> tuple[int, int]:
     """``(0, 0)``: the device has none of the features that CUDA numbers.
 
@@ -155,6 +195,7 @@ def get_device_capability(device: Device = None) -> tuple[int, int]:
     return (0, 0)
 
 
+@asks_device
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """True: operators compute in bfloat16, as on the CPU."""
     return True

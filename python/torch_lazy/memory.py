@@ -2,7 +2,8 @@
 
 What is counted are the bytes that the caching allocator has handed out: lazy tensors that have
 memory, and what operators and windows need while they run. Results that are still pending have
-none. With ``TORCH_LAZY_ALLOCATOR=system`` nothing is counted.
+none. With ``TORCH_LAZY_ALLOCATOR=system`` nothing is counted. Where lazy tensors live on another
+device than the CPU, its own module answers: ``torch.cuda``, say.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import warnings
 
 import torch
 
-from torch_lazy.device import Device, check_device
+from torch_lazy.device import Device, asks_device, check_device
 
 OutOfMemoryError = torch.OutOfMemoryError
 
@@ -20,6 +21,7 @@ _ACCUMULATED = ("allocations", "cache_hits", "system_calls")
 _accumulated_before: dict[str, int] = {}
 
 
+@asks_device
 def memory_stats(device: Device = None) -> dict[str, int]:
     """Everything that is counted about memory, of all threads.
 
@@ -48,26 +50,31 @@ def memory_stats(device: Device = None) -> dict[str, int]:
     return stats
 
 
+@asks_device
 def memory_allocated(device: Device = None) -> int:
     """Bytes that lazy tensors and running operations have."""
     return memory_stats(device)["allocated_bytes.current"]
 
 
+@asks_device
 def max_memory_allocated(device: Device = None) -> int:
     """The most that :func:`memory_allocated` was since :func:`reset_peak_memory_stats`."""
     return memory_stats(device)["allocated_bytes.peak"]
 
 
+@asks_device
 def memory_reserved(device: Device = None) -> int:
     """Bytes taken from the system: those of :func:`memory_allocated`, and those kept for later."""
     return memory_stats(device)["reserved_bytes.current"]
 
 
+@asks_device
 def max_memory_reserved(device: Device = None) -> int:
     """The most that :func:`memory_reserved` was since :func:`reset_peak_memory_stats`."""
     return memory_stats(device)["reserved_bytes.peak"]
 
 
+@asks_device
 def reset_peak_memory_stats(device: Device = None) -> None:
     """Lets the peaks begin at what is in use now."""
     check_device(device)
@@ -76,6 +83,7 @@ def reset_peak_memory_stats(device: Device = None) -> None:
     _C.reset_peak_memory()
 
 
+@asks_device
 def reset_accumulated_memory_stats(device: Device = None) -> None:
     """Lets the counts of allocations and of calls to the system begin at zero."""
     check_device(device)
@@ -85,16 +93,19 @@ def reset_accumulated_memory_stats(device: Device = None) -> None:
     _accumulated_before.update({name: stats[name] for name in _ACCUMULATED})
 
 
+@asks_device
 def reset_max_memory_allocated(device: Device = None) -> None:
     """Same as :func:`reset_peak_memory_stats`, as in ``torch.cuda``."""
     reset_peak_memory_stats(device)
 
 
+@asks_device
 def reset_max_memory_cached(device: Device = None) -> None:
     """Same as :func:`reset_peak_memory_stats`, as in ``torch.cuda``."""
     reset_peak_memory_stats(device)
 
 
+@asks_device
 def mem_get_info(device: Device = None) -> tuple[int, int]:
     """Bytes of memory of the machine that are free for programs, and all of them."""
     check_device(device)
@@ -108,6 +119,7 @@ def mem_get_info(device: Device = None) -> tuple[int, int]:
         return page * os.sysconf("SC_AVPHYS_PAGES"), total
 
 
+@asks_device
 def memory_summary(device: Device = None, abbreviated: bool = False) -> str:
     """The numbers of :func:`memory_stats` as a table for people."""
     stats = memory_stats(device)
@@ -123,6 +135,7 @@ def memory_summary(device: Device = None, abbreviated: bool = False) -> str:
     return "\n".join(rows)
 
 
+@asks_device
 def set_per_process_memory_fraction(fraction: float, device: Device = None) -> None:
     """Warns that the device does not limit its memory, unless ``fraction`` is 1."""
     check_device(device)
@@ -138,12 +151,14 @@ def set_per_process_memory_fraction(fraction: float, device: Device = None) -> N
         )
 
 
+@asks_device
 def get_per_process_memory_fraction(device: Device = None) -> float:
     """1.0: the device does not limit its memory."""
     check_device(device)
     return 1.0
 
 
+@asks_device
 def empty_cache() -> None:
     """Gives all memory that is kept for later back to the system.
 

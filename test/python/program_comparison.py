@@ -31,6 +31,15 @@ class Trace:
     events: list[tuple[int, str, Any]] = field(default_factory=list)
     fatal: tuple[int, str] | None = None
 
+    def shows(self, failure: tuple[int, str]) -> bool:
+        """Whether the last event is a state in which reading a tensor ended in that failure."""
+        step, what, seen = self.events[-1] if self.events else (0, "", {})
+        return (
+            what == "state"
+            and step >= failure[0]
+            and any(tensor["value"] == failure[1] for tensor in seen.values())
+        )
+
 
 @dataclass(frozen=True)
 class Difference:

@@ -141,8 +141,9 @@ def run_program(
         warnings.simplefilter("ignore")
         for index, step in enumerate(steps):
             error = machine.execute(step, index)
-            if error is None:
+            if error is None and not (late and machine.trace.shows(late)):
                 continue
+            error = error or late[1]
             if late and index >= late[0]:
                 if error == late[1]:
                     machine.trace.fatal = late
