@@ -18,12 +18,12 @@ c10::DeviceType named_type(const std::string& name) {
   try {
     type = c10::Device(name).type();
   } catch (const c10::Error&) {
-    TORCH_CHECK(false, "torch_lazy.config.device is '", name,
+    TORCH_CHECK(false, "torch.lazy.config.device is '", name,
                 "', which is no type of device that PyTorch knows: import what registers it first, "
                 "or name another one");
   }
   TORCH_CHECK(type != c10::DeviceType::Lazy && type != c10::DeviceType::Meta,
-              "torch_lazy.config.device is '", name,
+              "torch.lazy.config.device is '", name,
               "': expected a device that has memory of its own, such as 'cpu' or 'cuda'");
   return type;
 }
@@ -41,13 +41,13 @@ ExecutionDevice describe(c10::DeviceType type) {
   const std::string name = c10::DeviceTypeName(type, /*lower_case=*/true);
   TORCH_CHECK(c10::impl::hasDeviceGuardImpl(type), "device lazy is to live on device ", name,
               ", which this PyTorch has no support for: import what registers it first, or choose "
-              "another by torch_lazy.config.device");
+              "another by torch.lazy.config.device");
   device.type = type;
   device.key = c10::computeDispatchKey(std::nullopt, std::nullopt, c10::Device(type));
   device.guard = c10::impl::getDeviceGuardImpl(type);
   device.count = device.guard->deviceCount();
   TORCH_CHECK(device.count > 0, "device lazy is to live on device ", name,
-              ", of which this machine has none: choose another by torch_lazy.config.device");
+              ", of which this machine has none: choose another by torch.lazy.config.device");
   return device;
 }
 
@@ -63,6 +63,18 @@ const ExecutionDevice& choose_execution_device() {
   const ExecutionDevice* none = nullptr;
   if (detail::chosen_device.compare_exchange_strong(none, made.get())) return *made.release();
   return *none;
+}
+
+bool is_execution_device_chosen() {
+  return chosen_execution_device() != nullptr;
+}
+
+c10::Device inner_device(c10::Device device) {
+  if (device.type() != c10::DeviceType::Lazy) return device;
+  const ExecutionDevice& execution = execution_device();
+  TORCH_CHECK(device.index() < execution.count, "there is no device ", device, ": device lazy has ",
+              int(execution.count), execution.count == 1 ? " device, lazy:0" : " devices");
+  return execution.device(device.index());
 }
 
 void check_execution_device(const std::string& name) {

@@ -52,8 +52,12 @@ inline const ExecutionDevice* chosen_execution_device();
 // Raises where lazy tensors live on another device already than the one of that name.
 TORCH_LAZY_MODULE_API void check_execution_device(const std::string& name);
 
+// The device behind lazy:N; any other device as it is. Raises where there is no lazy:N.
+c10::Device inner_device(c10::Device device);
+
 // execution_device() for the extension module, which is another library.
 TORCH_LAZY_MODULE_API const ExecutionDevice& choose_execution_device();
+TORCH_LAZY_MODULE_API bool is_execution_device_chosen();
 
 // ---------------------------------------------------------------- implementation
 

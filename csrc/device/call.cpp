@@ -121,6 +121,10 @@ at::Tensor Call::wrap(at::Tensor inner) {
     wrapped_.push_back(nullptr);
     return inner;
   }
+  if (arguments_.makes_elsewhere()) {
+    wrapped_.push_back(nullptr);
+    return inner;
+  }
   // A tensor of zeros without memory; here it gets some.
   if (inner._is_zerotensor()) inner = at::zeros(inner.sizes(), inner.options());
   const bool strided = inner.has_storage() && inner.layout() == c10::kStrided;

@@ -91,13 +91,4 @@ inline c10::DispatchKeySet inner_keys() {
   return c10::DispatchKeySet(execution_device().key);
 }
 
-// The device behind lazy:N; any other device as it is. Raises where there is no lazy:N.
-inline c10::Device inner_device(c10::Device device) {
-  if (device.type() != c10::DeviceType::Lazy) return device;
-  const ExecutionDevice& execution = execution_device();
-  TORCH_CHECK(device.index() < execution.count, "there is no device ", device, ": device lazy has ",
-              int(execution.count), execution.count == 1 ? " device, lazy:0" : " devices");
-  return execution.device(device.index());
-}
-
 }  // namespace torch_lazy

@@ -1,5 +1,7 @@
 // Composite operators that ask for the device and would decompose differently on `lazy` than on the
-// CPU: other kernels, other random numbers, other rounding. Here they take the CPU's way.
+// CPU: other kernels, other random numbers, other rounding. Where lazy
+// tensors live on the CPU they take its way here; on another device PyTorch's, whose attention is
+// then composed of products and a softmax.
 //
 // Registered for AutogradLazy too: a composite operator with a Lazy kernel alone would lose its
 // gradient. Under vmap and torch.func they are decomposed above the device, as everywhere.
@@ -37,8 +39,8 @@ at::Tensor cpu_twin(const at::Tensor& tensor) {
   return twin;
 }
 
-// A tensor that is to be treated as the CPU's.
-bool plain(const at::Tensor& tensor) {
+// A lazy tensor whose operators choose as the CPU's do.
+bool lives_on_cpu(const at::Tensor& tensor) {
   return lazy_impl(tensor) != nullptr && execution_device().is_cpu();
 }
 
@@ -66,8 +68,8 @@ at::Tensor scaled_dot_product_attention(const at::Tensor& query, const at::Tenso
                                         bool is_causal, std::optional<double> scale,
                                         bool enable_gqa) {
   constexpr int64_t kFlash = 1;  // sdp::SDPBackend::flash_attention
-  const bool on_device =
-      plain(query) && plain(key) && plain(value) && (!mask || !mask->defined() || plain(*mask));
+  const bool on_device = lives_on_cpu(query) && lives_on_cpu(key) && lives_on_cpu(value) &&
+                         (!mask || !mask->defined() || lives_on_cpu(*mask));
   // Whatever is wrong with the arguments is told by PyTorch's own function, which then takes the
   // math path: no fused kernel is registered for this device.
   if (!on_device || query.dim() != 4 || key.dim() != 4 || value.dim() != 4 ||
@@ -95,7 +97,7 @@ at::Tensor group_norm(const at::Tensor& input, int64_t groups,
                       const std::optional<at::Tensor>& weight,
                       const std::optional<at::Tensor>& bias, double eps, bool cudnn_enabled) {
   const at::MemoryFormat format = input.suggest_memory_format();
-  if (!plain(input) || format == at::MemoryFormat::Contiguous || input.size(1) % groups != 0)
+  if (!lives_on_cpu(input) || format == at::MemoryFormat::Contiguous || input.size(1) % groups != 0)
     return at::native::group_norm(input, groups, weight, bias, eps, cudnn_enabled);
   const auto contiguous = [](const std::optional<at::Tensor>& tensor) {
     return tensor && tensor->defined() ? std::optional(tensor->contiguous()) : std::nullopt;

@@ -20,7 +20,7 @@ void InspectedArguments::inspect(const at::Tensor& tensor) {
   if (!impl) return note(kFakeTensor, tensor.key_set().has_backend(c10::BackendComponent::LazyBit));
   const c10::DeviceIndex index = impl->device().index();
   if (device_index_ < 0) device_index_ = index;
-  note(kOtherTensor, index != device_index_);
+  note(kOtherIndex, index != device_index_);
   StorageState& state = impl->state();
   if (state.error && tensors_.size() == 1 && op_.effects->overwrites_first_argument) heal(*impl);
   recorder_.resolve(impl->binding, state);
@@ -33,6 +33,16 @@ void InspectedArguments::inspect(const c10::List<std::optional<at::Tensor>>& ten
     if (tensor && tensor->defined()) note(kMask, is_mask(tensor->scalar_type()));
     inspect(tensor);
   }
+}
+
+void InspectedArguments::inspect(const std::optional<c10::Device>& device) {
+  if (!device) return;
+  note(kElsewhere, device->type() != c10::DeviceType::Lazy);
+  if (device->type() != c10::DeviceType::Lazy) return;
+  const c10::Device inner = inner_device(*device);  // raises before anything is flushed for it
+  const c10::DeviceIndex index = std::max<c10::DeviceIndex>(inner.index(), 0);
+  if (device_index_ < 0) device_index_ = index;
+  note(kOtherIndex, index != device_index_);
 }
 
 void InspectedArguments::inspect(const c10::IValue& value) {
@@ -56,7 +66,8 @@ void InspectedArguments::inspect(const c10::IValue& value) {
 DispatchMode InspectedArguments::dispatch_mode() {
   if (has(kFakeTensor)) return DispatchMode::kMeta;
   const bool fills = op_.random || op_.uninitialized || has(kGenerator);
-  const bool recordable = op_.deferrable && !fills && !has(kExported) && !has(kWithoutWords) &&
+  const bool recordable = op_.deferrable && !fills &&
+                          !has_any(kExported | kWithoutWords | kOtherIndex | kElsewhere) &&
                           !rebinds_twice() && !(op_.dynamic_with_mask && has(kMask));
   if (recordable) return DispatchMode::kTraced;
   // What only makes or fills memory that the window does not know can run before it.

@@ -33,7 +33,9 @@ class InspectedArguments {
 
   // For kUntraced makes the sync that the operation needs.
   DispatchMode dispatch_mode();
-  // Whether every tensor is lazy, and on one device: then there is no device to disagree with.
+  // Whether what it makes is no lazy tensor: the call names another device.
+  bool makes_elsewhere() const { return has(kElsewhere); }
+  // Whether every tensor is lazy: then there is no device to disagree with.
   bool all_lazy() const { return !has(kOtherTensor); }
 
   // Tensors, flattened, counted as OutputMetadata::source counts them: no undefined ones and no
@@ -50,16 +52,19 @@ class InspectedArguments {
   void poison_again();
 
  private:
-  enum Fact : uint8_t {
-    kOtherTensor = 1,    // a tensor that is not on the lazy device
+  enum Fact : uint16_t {
+    kOtherTensor = 1,    // a tensor that is not lazy
     kFakeTensor = 2,     // one that has the key of a lazy tensor
     kMask = 4,           // an index of booleans: sizes depend on data
     kGenerator = 8,      // draws random numbers
     kExported = 16,      // memory that is shared with other libraries
     kInWindow = 32,      // a storage that the open window knows
     kWithoutWords = 64,  // a value that the tape has no words for
+    kOtherIndex = 128,   // a tensor of another lazy:N, or the result is to be there
+    kElsewhere = 256,    // the result is to be on a device that is not lazy
   };
   bool has(Fact fact) const { return facts_ & fact; }
+  bool has_any(int facts) const { return facts_ & facts; }
   void note(Fact fact, bool holds) { facts_ |= holds ? fact : 0; }
 
   void inspect(const at::Tensor& tensor);
@@ -82,10 +87,7 @@ class InspectedArguments {
   void inspect(const std::optional<at::Scalar>& scalar) {
     if (scalar) inspect(*scalar);
   }
-  void inspect(const std::optional<c10::Device>& device) {
-    if (device && device->type() == c10::DeviceType::Lazy && device_index_ < 0)
-      device_index_ = device->index();
-  }
+  void inspect(const std::optional<c10::Device>& device);
   void inspect(const c10::IValue& value);
   template <class Plain>
   void inspect(const Plain&) {}
@@ -95,7 +97,7 @@ class InspectedArguments {
 
   Recorder& recorder_;
   const OperatorInfo& op_;
-  uint8_t facts_ = 0;                   // of Fact
+  uint16_t facts_ = 0;                  // of Fact
   c10::DeviceIndex device_index_ = -1;  // not known yet
   LazyTensorImpl* healed_ = nullptr;
   std::shared_ptr<const std::exception_ptr> healed_error_;

@@ -87,7 +87,9 @@ bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& 
   const auto is_lazy = [](const at::Tensor& tensor) { return lazy_impl(tensor) != nullptr; };
   const auto is_plain = [](const at::Tensor& tensor) {
     const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-    return (tensor.is_cpu() || tensor.is_cuda()) && tensor.layout() == c10::kStrided &&
+    const bool shares_memory_model =
+        tensor.is_cpu() || tensor.is_cuda() || tensor.device().type() == execution_device().type;
+    return shares_memory_model && tensor.layout() == c10::kStrided &&
            (typeid(impl) == typeid(c10::TensorImpl) || typeid(impl) == typeid(LazyTensorImpl));
   };
   if (!(is_lazy(self) || is_plain(self)) || !(is_lazy(from) || is_plain(from)))

@@ -4,6 +4,8 @@
 #include <ATen/ops/clone.h>
 #include <ATen/ops/copy.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/fill.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/ge.h>
 #include <ATen/ops/lt.h>
 
@@ -96,14 +98,25 @@ class Run {
   }
 
   void perform(const ConstantStep& step) {
-    values_[step.slot] = step.value.to(launcher_.device(), /*non_blocking=*/false, /*copy=*/true);
+    // Elsewhere filled by a number in the call, which needs no copy from the host.
+    values_[step.slot] =
+        launcher_.device().is_cpu()
+            ? step.value.clone()
+            : at::full({}, step.value.item(), step.value.options().device(launcher_.device()));
   }
 
   void perform(const ViewStep& step) {
     values_[step.slot] = view_of(values_[step.base], step.layout);
   }
 
-  void perform(const CopyStep& step) { values_[step.target].copy_(values_[step.source]); }
+  void perform(const CopyStep& step) {
+    const at::Tensor &source = values_[step.source], &target = values_[step.target];
+    // A number that the program changes.
+    if (source.is_cpu() && !target.is_cpu() && source.dim() == 0)
+      target.fill_(source.item());
+    else
+      target.copy_(source);
+  }
 
   void perform(const CheckStep& step) {
     if (launcher_.all_within(values_[step.indices], step.limit)) return;

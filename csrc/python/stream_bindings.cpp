@@ -16,21 +16,34 @@ c10::impl::VirtualGuardImpl guard() {
   return {c10::DeviceType::Lazy};
 }
 
-c10::StreamId current_stream() {
-  return guard().getStream(guard().getDevice()).id();
+c10::Device lazy_device(int index) {
+  return {c10::DeviceType::Lazy, c10::DeviceIndex(index)};
 }
 
-void set_stream(c10::StreamId id) {
-  guard().exchangeStream(c10::Stream(c10::Stream::UNSAFE, guard().getDevice(), id));
+c10::StreamId current_stream(int device) {
+  return guard().getStream(lazy_device(device)).id();
+}
+
+c10::StreamId default_stream(int device) {
+  return guard().getDefaultStream(lazy_device(device)).id();
+}
+
+void set_stream(int device, c10::StreamId id) {
+  guard().exchangeStream(c10::Stream(c10::Stream::UNSAFE, lazy_device(device), id));
 }
 
 std::string execution_device_name() {
   return c10::DeviceTypeName(choose_execution_device().type, /*lower_case=*/true);
 }
 
-// Runs what is pending, and waits for a device that works by itself.
-void synchronize() {
-  guard().synchronizeDevice(guard().getDevice().index());
+// Empty before it is chosen.
+std::string chosen_execution_device_name() {
+  return is_execution_device_chosen() ? execution_device_name() : "";
+}
+
+// Runs what is pending, and waits for a device that works by itself; -1 is the current one.
+void synchronize(int device) {
+  guard().synchronizeDevice(device < 0 ? guard().getDevice().index() : c10::DeviceIndex(device));
 }
 
 // Milliseconds. PyTorch's own function takes no subclass of its type, which torch.lazy.Event is.
@@ -50,13 +63,14 @@ void bind_streams(py::module_& module) {
     END_HANDLE_TH_ERRORS_PYBIND
   });
   module.def("execution_device", &execution_device_name);
+  module.def("chosen_execution_device", &chosen_execution_device_name);
   module.def("device_count", [] { return int(choose_execution_device().count); });
   module.def("current_device", [] { return int(guard().getDevice().index()); });
-  module.def("set_device", [](int index) {
-    guard().setDevice({c10::DeviceType::Lazy, c10::DeviceIndex(index)});
-  });
+  module.def("set_device", [](int index) { guard().setDevice(lazy_device(index)); });
+  module.attr("device_type") = int(c10::DeviceType::Lazy);
   module.def("synchronize", &synchronize, py::call_guard<py::gil_scoped_release>());
   module.def("current_stream", &current_stream);
+  module.def("default_stream", &default_stream);
   module.def("set_stream", &set_stream);
 }
 

@@ -1,15 +1,21 @@
 #include "runtime/select_backend.h"
-
+// After the header of this file, before all others: it includes Python.h.
 #include <fmt/format.h>
 
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
 #include <stdexcept>
+#include <thread>
 
 #include "backend/execution_device.h"
 #include "backend/load_library.h"
 #include "backend/registry.h"
 #include "base/config.h"
+#include "base/fork.h"
 #include "base/warn.h"
+#include "base/without_gil.h"
 #include "runtime/trace_cache.h"
 
 namespace torch_lazy {
@@ -20,8 +26,54 @@ constexpr const char* kDefaultBackend = "cpu";
 // Global: set when the plugin is loaded, as there is one Python.
 constinit std::atomic<BackendFinder> backend_finder{nullptr};
 
-// Whether a backend has been selected, or is being: the environment's name counts no more.
-constinit std::atomic<bool> selected{false};
+// Whether the environment's backend has been taken, or another one selected.
+constinit std::atomic<bool> settled{false};
+
+// Which thread takes it. Others wait, since the device follows from the backend. Selections are
+// few, so one lock serves for good; it is held for a few instructions, never while Python runs.
+struct Selecting {
+  ForkSafeMutex mutex{LockOrder::kLeaf};  // guards what is below
+  std::condition_variable_any ended;
+  std::optional<std::thread::id> by;
+  uint32_t generation = 0;  // of forks; a thread that took it in the parent is not in the child
+
+  bool under_way() const { return by && generation == fork_generation(); }
+};
+
+Selecting& selecting() {
+  static Selecting& instance = *new Selecting;
+  return instance;
+}
+[[maybe_unused]] Selecting& made_at_load = selecting();
+
+// The scope in which the calling thread selects a backend, alone. Not entered where it does
+// already: a backend's package uses the device while it is loaded.
+class SelectingAlone {
+ public:
+  SelectingAlone() {
+    const WithoutGil without_gil;
+    Selecting& all = selecting();
+    std::unique_lock<std::mutex> lock(all.mutex);
+    if (all.under_way() && all.by == std::this_thread::get_id()) return;
+    all.ended.wait(lock, [&] { return !all.under_way(); });
+    all.by = std::this_thread::get_id();
+    all.generation = fork_generation();
+    entered_ = true;
+  }
+  ~SelectingAlone() {
+    if (!entered_) return;
+    const std::lock_guard<std::mutex> lock(selecting().mutex);
+    selecting().by.reset();
+    selecting().ended.notify_all();
+  }
+  SelectingAlone(const SelectingAlone&) = delete;
+  SelectingAlone& operator=(const SelectingAlone&) = delete;
+
+  bool entered() const { return entered_; }
+
+ private:
+  bool entered_ = false;
+};
 
 void make_available(const std::string& name) {
   const BackendFinder find = backend_finder;
@@ -36,25 +88,29 @@ void set_backend_finder(BackendFinder finder) {
 }
 
 void select_backend(const std::string& name) {
+  const SelectingAlone alone;
+  TORCH_CHECK(alone.entered(), "backend '", name,
+              "' cannot be selected by a package while that loads a backend");
   make_available(name);
-  const std::optional<c10::DeviceType> type = backend_by_name(name).device_type();
-  if (type && device_name().empty())
+  if (const std::optional<c10::DeviceType> type = backend_by_name(name).device_type())
     check_execution_device(c10::DeviceTypeName(*type, /*lower_case=*/true));
-  selected = true;
+  settled = true;
   if (name == backend_name()) return;
   set_backend_name(name);
   forget_traces();
 }
 
 void select_backend_of_environment() {
-  // Others that begin meanwhile, and what the backend's own package does, record with what there
-  // is.
-  if (!backend_finder.load() || selected.exchange(true)) return;
+  if (!backend_finder.load() || settled.load(std::memory_order_acquire)) return;
+  const SelectingAlone alone;
+  if (!alone.entered() || settled) return;
   const std::string name = backend_name();
   try {
     make_available(name);
+    settled = true;
   } catch (const std::exception& error) {
     set_backend_name(kDefaultBackend);
+    settled = true;
     warn(fmt::format("TORCH_LAZY_BACKEND={} is ignored, '{}' compiles windows: {}", name,
                      kDefaultBackend, first_line(error)));
   }
@@ -62,6 +118,8 @@ void select_backend_of_environment() {
 
 c10::DeviceType device_type_of_backend() {
   select_backend_of_environment();
+  TORCH_CHECK(is_registered(backend_name()), "backend '", backend_name(),
+              "' is being loaded: its package may not use device lazy before that has ended");
   return backend_by_name(backend_name()).device_type().value_or(c10::DeviceType::CPU);
 }
 

@@ -48,6 +48,7 @@ void Recorder::resolve_unusual(const ValueBinding& binding, StorageState& storag
 
 RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_ended,
                                                 c10::DeviceIndex device) {
+  execution_device();  // chosen without the lock: it may load a backend and start a driver
   RecordingGuard lock(recording_lock());
   window_.wait_until_idle(lock);
   // Going into backward is no border: what autograd keeps is dead once it was used, so a window

@@ -83,8 +83,9 @@ uint64_t Window::next_serial() {
 void Window::open(const TraceKey& key, Mode mode) {
   key_ = key;
   opened_ = std::chrono::steady_clock::now();
+  stream_.reset();
+  if (execution_device().guard) stream_ = current_stream(key.device);
   mode_ = mode;
-  stream_ = execution_device().guard ? std::optional(current_stream(key.device)) : std::nullopt;
 }
 
 c10::Stream Window::current_stream(c10::DeviceIndex device) {
@@ -169,10 +170,10 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
   const size_t own_inputs = inputs.size();
   {
     const RunTimer timer;
-    const ScopedGlobalState state(key_.state);
-    const c10::OptionalStreamGuard stream(stream_);
-    append_numbers(tape_, version.graph.numbers, numbers, inputs);
     try {
+      const ScopedGlobalState state(key_.state);
+      const c10::OptionalStreamGuard stream(stream_);
+      append_numbers(tape_, version.graph.numbers, numbers, inputs);
       result = config().verify ? run_and_verify(version, tape_, inputs, device())
                                : run_alone(version, inputs);
     } catch (...) {  // run() should report, not raise; nothing is known of what was done
@@ -208,10 +209,10 @@ std::exception_ptr Window::run_by_operation(RecordingGuard& lock, size_t operati
   RunResult result;
   {
     const RunTimer timer;
-    const ScopedGlobalState state(key_.state);
-    const c10::OptionalStreamGuard stream(stream_);
     Values values(tape_.values);
     try {
+      const ScopedGlobalState state(key_.state);
+      const c10::OptionalStreamGuard stream(stream_);
       std::vector<Step> steps;
       std::vector<InputMetadata> described;
       for (size_t i = 0; i < operations; ++i)

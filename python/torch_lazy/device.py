@@ -72,6 +72,12 @@ def check_device(device: Device) -> None:
         _index(device)
 
 
+def device_index(device: Device = None) -> int:
+    """Index of a device, by default the current one; ``ValueError`` where there is none."""
+    index = None if device is None else _index(device)
+    return current_device() if index is None else index
+
+
 def _index(device: torch.device | int | str) -> int | None:
     """Of a device that exists; ``None`` for ``"lazy"``, the current one."""
     if not isinstance(device, int) and torch.device(device).type != "lazy":
@@ -84,17 +90,22 @@ def _index(device: torch.device | int | str) -> int | None:
     return index
 
 
-def asks_device(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+def asks_device(
+    function: Callable[_Arguments, _Result], choose: bool = True
+) -> Callable[_Arguments, _Result]:
     """What the function tells of the CPU, the module of the execution device tells of its own.
 
     That is the function of the same name in ``torch.cuda``, say. Raises ``NotImplementedError``
-    where that module has none.
+    where that module has none. With ``choose`` the device is chosen for it; without, the CPU's
+    answer stands until then.
     """
 
     @functools.wraps(function)
     def ask(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        kind = execution_device().type
-        if kind == "cpu":
+        from torch_lazy import _C
+
+        kind = _C.execution_device() if choose else _C.chosen_execution_device()
+        if kind in ("", "cpu"):
             return function(*args, **kwargs)
         asked = getattr(torch.get_device_module(kind), function.__name__, None)
         if asked is None:
@@ -109,10 +120,7 @@ def asks_device(function: Callable[_Arguments, _Result]) -> Callable[_Arguments,
 
 def _behind(argument: Any) -> Any:
     """The index of a lazy device; any other argument as it is."""
-    if not isinstance(argument, (torch.device, str)):
-        return argument
-    index = _index(argument)
-    return current_device() if index is None else index
+    return device_index(argument) if isinstance(argument, (torch.device, str)) else argument
 
 
 class device:
@@ -123,7 +131,7 @@ class device:
 
     def __init__(self, device: Any) -> None:
         nothing = device is None or (isinstance(device, int) and device < 0)
-        self.idx = -1 if nothing else _index(device) or 0
+        self.idx = -1 if nothing else device_index(device)
         self.prev_idx = -1
 
     def __enter__(self) -> None:

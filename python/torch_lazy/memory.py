@@ -8,6 +8,7 @@ device than the CPU, its own module answers: ``torch.cuda``, say.
 
 from __future__ import annotations
 
+import functools
 import os
 import warnings
 
@@ -15,13 +16,16 @@ import torch
 
 from torch_lazy.device import Device, asks_device, check_device
 
+# Whoever asks for numbers does not use the device yet.
+_asks_device = functools.partial(asks_device, choose=False)
+
 OutOfMemoryError = torch.OutOfMemoryError
 
 _ACCUMULATED = ("allocations", "cache_hits", "system_calls")
 _accumulated_before: dict[str, int] = {}
 
 
-@asks_device
+@_asks_device
 def memory_stats(device: Device = None) -> dict[str, int]:
     """Everything that is counted about memory, of all threads.
 
@@ -50,31 +54,31 @@ def memory_stats(device: Device = None) -> dict[str, int]:
     return stats
 
 
-@asks_device
+@_asks_device
 def memory_allocated(device: Device = None) -> int:
     """Bytes that lazy tensors and running operations have."""
     return memory_stats(device)["allocated_bytes.current"]
 
 
-@asks_device
+@_asks_device
 def max_memory_allocated(device: Device = None) -> int:
     """The most that :func:`memory_allocated` was since :func:`reset_peak_memory_stats`."""
     return memory_stats(device)["allocated_bytes.peak"]
 
 
-@asks_device
+@_asks_device
 def memory_reserved(device: Device = None) -> int:
     """Bytes taken from the system: those of :func:`memory_allocated`, and those kept for later."""
     return memory_stats(device)["reserved_bytes.current"]
 
 
-@asks_device
+@_asks_device
 def max_memory_reserved(device: Device = None) -> int:
     """The most that :func:`memory_reserved` was since :func:`reset_peak_memory_stats`."""
     return memory_stats(device)["reserved_bytes.peak"]
 
 
-@asks_device
+@_asks_device
 def reset_peak_memory_stats(device: Device = None) -> None:
     """Lets the peaks begin at what is in use now."""
     check_device(device)
@@ -83,7 +87,7 @@ def reset_peak_memory_stats(device: Device = None) -> None:
     _C.reset_peak_memory()
 
 
-@asks_device
+@_asks_device
 def reset_accumulated_memory_stats(device: Device = None) -> None:
     """Lets the counts of allocations and of calls to the system begin at zero."""
     check_device(device)
@@ -93,19 +97,19 @@ def reset_accumulated_memory_stats(device: Device = None) -> None:
     _accumulated_before.update({name: stats[name] for name in _ACCUMULATED})
 
 
-@asks_device
+@_asks_device
 def reset_max_memory_allocated(device: Device = None) -> None:
     """Same as :func:`reset_peak_memory_stats`, as in ``torch.cuda``."""
     reset_peak_memory_stats(device)
 
 
-@asks_device
+@_asks_device
 def reset_max_memory_cached(device: Device = None) -> None:
     """Same as :func:`reset_peak_memory_stats`, as in ``torch.cuda``."""
     reset_peak_memory_stats(device)
 
 
-@asks_device
+@_asks_device
 def mem_get_info(device: Device = None) -> tuple[int, int]:
     """Bytes of memory of the machine that are free for programs, and all of them."""
     check_device(device)
@@ -119,7 +123,7 @@ def mem_get_info(device: Device = None) -> tuple[int, int]:
         return page * os.sysconf("SC_AVPHYS_PAGES"), total
 
 
-@asks_device
+@_asks_device
 def memory_summary(device: Device = None, abbreviated: bool = False) -> str:
     """The numbers of :func:`memory_stats` as a table for people."""
     stats = memory_stats(device)
@@ -135,7 +139,7 @@ def memory_summary(device: Device = None, abbreviated: bool = False) -> str:
     return "\n".join(rows)
 
 
-@asks_device
+@_asks_device
 def set_per_process_memory_fraction(fraction: float, device: Device = None) -> None:
     """Warns that the device does not limit its memory, unless ``fraction`` is 1."""
     check_device(device)
@@ -151,14 +155,14 @@ def set_per_process_memory_fraction(fraction: float, device: Device = None) -> N
         )
 
 
-@asks_device
+@_asks_device
 def get_per_process_memory_fraction(device: Device = None) -> float:
     """1.0: the device does not limit its memory."""
     check_device(device)
     return 1.0
 
 
-@asks_device
+@_asks_device
 def empty_cache() -> None:
     """Gives all memory that is kept for later back to the system.
 

@@ -1,6 +1,7 @@
 """Streams and events, with the habits of ``torch.cuda``.
 
-All work of a program runs in its order, so a stream is a name and waiting for one needs nothing.
+On the CPU all work of a program runs in its order, so a stream is a name and waiting for one needs
+nothing. Where lazy tensors live on another device, streams and events are that device's.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from typing import Any
 
 import torch
 
-from torch_lazy.device import Device, check_device
+from torch_lazy.device import Device
+from torch_lazy.device import device_index as index_of
 
 
 def _library() -> Any:
@@ -20,7 +22,7 @@ def _library() -> Any:
 
 
 class Stream(torch.Stream):
-    """A name that a thread can have as its current stream; it orders nothing.
+    """A stream that a thread can have as its current one; on the CPU a name, which orders nothing.
 
     ``query`` and ``synchronize`` run all pending work. ``priority`` has no effect. With
     ``stream_id`` it is the stream of that number, else a new one.
@@ -36,14 +38,14 @@ class Stream(torch.Stream):
         device_type: int | None = None,
     ) -> Stream:
         """A new stream, or the one of a number."""
-        check_device(device)
-        check_device(device_index)
-        made = super().__new__(cls, device="lazy", priority=priority)
-        if stream_id is None:
-            return made
-        return super().__new__(
-            cls, stream_id=stream_id, device_index=0, device_type=made.device_type
-        )
+        if stream_id is not None:
+            return super().__new__(
+                cls,
+                stream_id=stream_id,
+                device_index=index_of(device_index),
+                device_type=_library().device_type,
+            )
+        return super().__new__(cls, device=f"lazy:{index_of(device)}", priority=priority)
 
     def record_event(self, event: torch.Event | None = None) -> torch.Event:
         """Records an event, a new one by default, and returns it."""
@@ -75,7 +77,8 @@ class Event(torch.Event):
     With ``enable_timing``, :meth:`record` first runs all pending work: the time between two such
     events is that of the operations between them, and not only of recording them. A loop that
     records events in the middle of what would be one window therefore splits the window. Without,
-    it costs nothing; ``query`` and ``synchronize`` then run what is pending. ``elapsed_time`` is in
+    it costs nothing on the CPU; ``query`` and ``synchronize`` then run what is pending. On another
+    device every event runs what is pending, so that others can wait for it. ``elapsed_time`` is in
     milliseconds.
     """
 
@@ -107,7 +110,7 @@ class StreamContext:
 
     def __enter__(self) -> None:
         if self.stream is not None:
-            self._before = current_stream()
+            self._before = current_stream(self.stream.device_index)
             set_stream(self.stream)
 
     def __exit__(self, *exception: object) -> None:
@@ -122,14 +125,14 @@ def stream(stream: torch.Stream | None) -> StreamContext:
 
 def current_stream(device: Device = None) -> Stream:
     """The current stream of this thread."""
-    check_device(device)
-    return Stream(stream_id=_library().current_stream())
+    index = index_of(device)
+    return Stream(stream_id=_library().current_stream(index), device_index=index)
 
 
 def default_stream(device: Device = None) -> Stream:
     """The stream that is current in a thread that has set none."""
-    check_device(device)
-    return Stream(stream_id=0)
+    index = index_of(device)
+    return Stream(stream_id=_library().default_stream(index), device_index=index)
 
 
 def set_stream(stream: torch.Stream | None) -> None:
@@ -138,7 +141,7 @@ def set_stream(stream: torch.Stream | None) -> None:
         return
     if stream.device.type != "lazy":
         raise ValueError(f"expected a stream of device lazy, but got one of {stream.device}")
-    _library().set_stream(stream.stream_id)
+    _library().set_stream(stream.device_index, stream.stream_id)
 
 
 def is_current_stream_capturing() -> bool:

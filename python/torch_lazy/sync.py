@@ -7,6 +7,8 @@ from types import ModuleType
 
 import torch
 
+from torch_lazy.device import device_index
+
 
 @functools.cache
 def _library() -> ModuleType:
@@ -21,7 +23,7 @@ def synchronize(device: torch.device | int | str | None = None) -> None:
 
     Raises the error that a deferred operation left, naming the line that recorded it.
     """
-    _library().synchronize()
+    _library().synchronize(-1 if device is None else device_index(device))
 
 
 def mark_step(device: str = "", wait: bool = False) -> None:

@@ -118,7 +118,7 @@ def test_an_accelerator_trains_saves_and_loads_as_on_the_cpu(tmp_path: Path):
     actual = run(ACCELERATOR, [str(tmp_path / "lazy")], "lazy")
 
     assert actual["device"] == "lazy"
-    assert actual["losses"] == pytest.approx(expected["losses"], rel=1e-4)
+    assert actual["losses"] == pytest.approx(expected["losses"], rel=1e-3)
 
 
 def test_processes_on_the_device_take_gloo_where_the_accelerator_is_told_cpu(tmp_path: Path):
@@ -136,4 +136,4 @@ def test_processes_on_the_device_take_gloo_where_the_accelerator_is_told_cpu(tmp
     expected, actual = train("cpu"), train("lazy")
 
     assert (actual["device"], actual["processes"]) == ("lazy", 2)
-    assert actual["losses"] == pytest.approx(expected["losses"], rel=1e-4)
+    assert actual["losses"] == pytest.approx(expected["losses"], rel=1e-3)

@@ -113,7 +113,7 @@ start = time.monotonic()
 child = os.fork()
 if child == 0:
     os._exit(0 if (x + 1).tolist() == [2, 2] and torch.lazy.wait_for_compiles(5) else 1)
-print('child', os.waitpid(child, 0)[1], 'waited', time.monotonic() - start > 4)
+print('child', os.waitpid(child, 0)[1], 'waited', time.monotonic() - start > 20)
 print((x * 2 + 1).relu().tolist())
 print(time.time())
 """,
@@ -124,7 +124,7 @@ print(time.time())
 
     assert done.returncode == 0, done.stderr
     *waits, child, values, end = done.stdout.splitlines()
-    assert time.time() - float(end) < 4
+    assert time.time() - float(end) < 20
     assert set(waits) == {"finished False"}
     assert (child, values) == ("child 0 waited False", "[3.0, 3.0]")
     assert done.stderr.count("backend 'vendor' has been compiling graph ") == 1

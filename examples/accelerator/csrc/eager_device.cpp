@@ -5,6 +5,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <utility>
 
@@ -17,16 +18,24 @@ using c10::Device;
 using c10::DeviceIndex;
 using c10::Stream;
 
-const Device kDevice(c10::kPrivateUse1, 0);
+/// Two devices that share memory and queue: enough to tell them apart.
+constexpr DeviceIndex kDevices = 2;
 
-Stream stream(c10::StreamId id) {
-  return Stream(Stream::UNSAFE, kDevice, id);
+thread_local DeviceIndex current_device = 0;
+thread_local std::array<c10::StreamId, kDevices> current_streams{};
+
+Device device(DeviceIndex index) {
+  return Device(c10::kPrivateUse1, index < 0 ? current_device : index);
+}
+
+Stream stream(Device of, c10::StreamId id) {
+  return Stream(Stream::UNSAFE, device(of.index()), id);
 }
 
 struct Allocator final : c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     void* address = accelerator::allocate(bytes);
-    return {address, address, &accelerator::free, kDevice};
+    return {address, address, &accelerator::free, device(-1)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &accelerator::free; }
   void copy_data(void* destination, const void* source, std::size_t bytes) const override {
@@ -34,29 +43,29 @@ struct Allocator final : c10::Allocator {
   }
 };
 
-thread_local c10::StreamId current_stream = 0;
-
 /// All streams are names of the one queue, so none has to wait for an event of another.
 struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override { return c10::kPrivateUse1; }
-  DeviceIndex deviceCount() const noexcept override { return 1; }
-  Device getDevice() const override { return kDevice; }
-  Device exchangeDevice(Device device) const override {
-    TORCH_CHECK(device.index() <= 0, "there is one device accel:0, and no ", device);
-    return kDevice;
+  DeviceIndex deviceCount() const noexcept override { return kDevices; }
+  Device getDevice() const override { return device(-1); }
+  Device exchangeDevice(Device next) const override {
+    TORCH_CHECK(next.index() < kDevices, "there are devices accel:0 and accel:1, and no ", next);
+    return device(std::exchange(current_device, device(next.index()).index()));
   }
-  void setDevice(Device device) const override { exchangeDevice(device); }
-  void uncheckedSetDevice(Device) const noexcept override {}
+  void setDevice(Device next) const override { exchangeDevice(next); }
+  void uncheckedSetDevice(Device next) const noexcept override { current_device = next.index(); }
 
-  Stream getStream(Device) const override { return stream(current_stream); }
-  Stream getDefaultStream(Device) const override { return stream(0); }
-  Stream getNewStream(Device, int) const override {
-    static std::atomic<c10::StreamId> streams = 0;
-    return stream(++streams);
+  Stream getStream(Device of) const override {
+    return stream(of, current_streams.at(device(of.index()).index()));
   }
-  Stream getStreamFromGlobalPool(Device, bool) const override { return getNewStream(kDevice, 0); }
+  Stream getDefaultStream(Device of) const override { return stream(of, 0); }
+  Stream getNewStream(Device of, int) const override {
+    static std::atomic<c10::StreamId> streams = 0;
+    return stream(of, ++streams);
+  }
+  Stream getStreamFromGlobalPool(Device of, bool) const override { return getNewStream(of, 0); }
   Stream exchangeStream(Stream next) const override {
-    return stream(std::exchange(current_stream, next.id()));
+    return stream(next.device(), std::exchange(current_streams.at(next.device_index()), next.id()));
   }
   bool queryStream(const Stream&) const override { return query(accelerator::record()); }
   void synchronizeStream(const Stream&) const override { synchronize(); }
@@ -77,8 +86,8 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(DeviceIndex) const override { return true; }
-  DeviceIndex deviceCount() const override { return 1; }
-  Device getDeviceFromPtr(void*) const override { return kDevice; }
+  DeviceIndex deviceCount() const override { return kDevices; }
+  Device getDeviceFromPtr(void*) const override { return device(-1); }
   const at::Generator& getDefaultGenerator(DeviceIndex) const override {
     return at::detail::getDefaultCPUGenerator();
   }

@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -64,7 +65,7 @@ class Aliases {
       if (device.is_alias_of(storage)) return cpu;
     }
     TORCH_CHECK(storage.device_type() == c10::kPrivateUse1,
-                "Expected a storage on accel:0, but found one on ", storage.device());
+                "Expected a storage on accel, but found one on ", storage.device());
     void* memory = in_command(storage.mutable_data());
     storages_.emplace_back(storage, Storage(Storage::use_byte_size_t(), storage.nbytes(),
                                             c10::DataPtr(memory, c10::kCPU),
@@ -161,17 +162,27 @@ c10::IValue convert_tensors(const c10::IValue& value, const Convert& convert) {
   return list;
 }
 
+/// Where an operator runs: the device that it names, or that of its first tensor on one.
+void find_device(const c10::IValue& value, std::optional<c10::Device>& device) {
+  if (value.isDevice()) device = value.toDevice();
+  convert_tensors(value, [&](const at::Tensor& tensor) {
+    if (!device && tensor.defined() && tensor.is_privateuseone()) device = tensor.device();
+    return tensor;
+  });
+}
+
 /// The argument as the CPU's kernel gets it. CPU tensors are for numbers and, in lists, for
 /// indices.
 c10::IValue to_cpu(Aliases& aliases, const c10::IValue& value) {
+  const c10::Device here = c10::impl::VirtualGuardImpl(c10::kPrivateUse1).getDevice();
   if (value.isDevice()) return c10::Device(c10::kCPU);
   if (value.isStorage()) return aliases.to_cpu(value.toStorage());
   return convert_tensors(value, [&](const at::Tensor& tensor) {
-    TORCH_CHECK(!tensor.defined() || tensor.is_privateuseone() ||
-                    (tensor.is_cpu() && (tensor.dim() == 0 || value.isOptionalTensorList())),
-                "Expected all tensors to be on the same device, but found at least two devices, "
-                "accel:0 and ",
-                tensor.device(), "!");
+    TORCH_CHECK(
+        !tensor.defined() || tensor.device() == here ||
+            (tensor.is_cpu() && (tensor.dim() == 0 || value.isOptionalTensorList())),
+        "Expected all tensors to be on the same device, but found at least two devices, " here,
+        " and ", tensor.device(), "!");
     return aliases.to_cpu(tensor);
   });
 }
@@ -186,6 +197,11 @@ bool makes_views(const c10::FunctionSchema& schema) {
 }
 
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  std::optional<c10::Device> device;
+  for (const auto& value : torch::jit::last(*stack, op.schema().arguments().size())) {
+    find_device(value, device);
+  }
+  const c10::OptionalDeviceGuard guard(device);
   Aliases aliases;
   torch::jit::Stack values;
   for (const auto& value : torch::jit::last(*stack, op.schema().arguments().size())) {

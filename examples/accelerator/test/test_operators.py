@@ -170,7 +170,16 @@ def test_a_file_of_tensors_comes_back_on_the_device_and_on_the_cpu():
     assert on_cpu["part"].tolist() == [1, 2, 3]
 
 
-def test_there_is_one_device():
-    assert torch.accelerator.device_count() == 1
-    with pytest.raises(RuntimeError, match="there is one device accel:0, and no accel:1"):
-        torch.empty(3, device="accel:1")
+def test_there_are_two_devices():
+    assert torch.accelerator.device_count() == 2
+    second = torch.arange(3, device="accel:1")
+    assert (second + 1).device == torch.device("accel:1")
+    assert (second + 1).tolist() == [1, 2, 3]
+    assert second.to("accel:0").device == torch.device("accel:0")
+    with pytest.raises(RuntimeError, match="accel:0 and accel:1, and no accel:2"):
+        torch.empty(3, device="accel:2")
+
+
+def test_tensors_of_two_devices_do_not_mix():
+    with pytest.raises(RuntimeError, match="at least two devices, accel:0 and accel:1"):
+        torch.ones(2, device="accel:0") + torch.ones(2, device="accel:1")

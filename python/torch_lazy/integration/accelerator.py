@@ -62,13 +62,13 @@ def _set_device(index: int) -> None:
 
 
 def _exchange_device(index: int) -> int:
+    before = _lazy().current_device()
     _set_device(index)
-    return _lazy().current_device()
+    return before
 
 
 def _synchronize(index: int) -> None:
-    _lazy().set_device(index)
-    _lazy().synchronize()
+    _lazy().synchronize(index)
 
 
 _REPLACEMENTS: dict[str, Callable[..., Any]] = {

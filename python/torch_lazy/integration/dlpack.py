@@ -1,4 +1,4 @@
-"""DLPack export: consumers see CPU memory, shared with the lazy tensor."""
+"""DLPack export: consumers see memory of the execution device, shared with the lazy tensor."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ def _lazy_dlpack(self: torch.Tensor, **kwargs: Any) -> Any:
 def _lazy_dlpack_device(self: torch.Tensor) -> Any:
     if self.device.type != "lazy":
         return _dlpack_device(self)
-    return _dlpack_device(torch.empty(0))
+    from torch_lazy import _C
+
+    if _C.execution_device() == "cpu":
+        return _dlpack_device(torch.empty(0))
+    return _dlpack_device(torch.empty(0, device=f"{_C.execution_device()}:{self.device.index}"))
 
 
 def _lazy_to_dlpack(tensor: torch.Tensor) -> Any:
@@ -33,7 +37,7 @@ def _lazy_to_dlpack(tensor: torch.Tensor) -> Any:
 
 
 def install() -> None:
-    """Makes lazy tensors speak DLPack as CPU memory."""
+    """Makes lazy tensors speak DLPack as tensors of the execution device."""
     torch.to_dlpack = torch.utils.dlpack.to_dlpack = _lazy_to_dlpack
     torch.Tensor.__dlpack__ = _lazy_dlpack
     torch.Tensor.__dlpack_device__ = _lazy_dlpack_device

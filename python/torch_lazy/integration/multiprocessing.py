@@ -1,9 +1,9 @@
 """Lazy tensors go to other processes in shared memory, as CPU tensors do.
 
-The buffer of a lazy storage (see ``storage.py``) is a CPU storage, and PyTorch moves those into
-shared memory and sends them. What arrives is the other process's CPU storage on that memory, and
-here it gets a lazy storage of its own: always the same one while that lives, so that views that
-were sent one by one are views of each other there too.
+Where lazy tensors live on the CPU, the buffer of a lazy storage (see ``storage.py``) is a CPU
+storage, and PyTorch moves those into shared memory and sends them. What arrives is the other
+process's CPU storage on that memory, and here it gets a lazy storage of its own: always the same
+one while that lives, so that views that were sent one by one are views of each other there too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 
 from torch.multiprocessing import reductions
 from torch.storage import UntypedStorage
+
+from torch_lazy.integration.storage import memory_for_others
 
 _reduce_cpu_storage = reductions.reduce_storage
 
@@ -46,9 +48,7 @@ def _reduce_storage(storage: UntypedStorage) -> tuple[Callable[..., Any], tuple[
         return _reduce_cpu_storage(storage)
     if storage.nbytes() == 0:  # nothing to map
         return _rebuild_empty_storage, ()
-    from torch_lazy import _C
-
-    buffer = _C.storage_buffer(storage, shared=True)
+    buffer = memory_for_others(storage)
     _storages[buffer._cdata] = reductions.StorageWeakRef(storage)
     return _rebuild_storage, _reduce_cpu_storage(buffer)
 

@@ -32,6 +32,17 @@ def _bytes_of(storage: UntypedStorage, shared: bool = False) -> UntypedStorage:
     return _C.storage_buffer(storage, shared)
 
 
+def memory_for_others(storage: UntypedStorage) -> UntypedStorage:
+    """The buffer of a lazy storage, for other processes: it stays shared with them."""
+    buffer = _bytes_of(storage, shared=True)
+    if buffer.device.type != "cpu":
+        raise RuntimeError(
+            f"cannot share memory of device lazy with other processes: it lives on {buffer.device} "
+            "here; send x.cpu()"
+        )
+    return buffer
+
+
 def _on_the_buffer(original: Callable[..., Any], shared: bool = False) -> Callable[..., Any]:
     """The method for lazy storages too; what would return the buffer returns the storage."""
 
@@ -39,7 +50,7 @@ def _on_the_buffer(original: Callable[..., Any], shared: bool = False) -> Callab
     def method(self: UntypedStorage, *args: Any, **kwargs: Any) -> Any:
         if not _is_lazy(self):
             return original(self, *args, **kwargs)
-        buffer = _bytes_of(self, shared)
+        buffer = memory_for_others(self) if shared else _bytes_of(self)
         result = original(buffer, *args, **kwargs)
         return self if result is buffer else result
 
@@ -54,13 +65,13 @@ def _new(original: Callable[..., UntypedStorage]) -> Callable[..., UntypedStorag
         if torch.device(device).type != "lazy":
             return original(cls, *args, device=device, **kwargs)
         from torch_lazy import _C
-        from torch_lazy.device import set_device
+        from torch_lazy.device import device as on_device
 
-        set_device(device)
-        if len(args) == 1 and isinstance(args[0], int) and not kwargs:
-            return _C.new_storage(args[0])
-        values = original(cls, *args, **kwargs)  # a sequence, or nothing, or an error of PyTorch's
-        return _C.new_storage(values.nbytes()).copy_(values)
+        with on_device(device):
+            if len(args) == 1 and isinstance(args[0], int) and not kwargs:
+                return _C.new_storage(args[0])
+            values = original(cls, *args, **kwargs)  # a sequence, nothing, or an error of PyTorch's
+            return _C.new_storage(values.nbytes()).copy_(values)
 
     return __new__
 
@@ -130,6 +141,8 @@ def _new_shared(original: Callable[..., UntypedStorage]) -> Callable[..., Untype
             return original(cls, size, device=device)
         from torch_lazy import _C
 
+        if _C.execution_device() != "cpu":
+            return memory_for_others(UntypedStorage(size, device=device))
         return _C.storage_over(original(cls, size, device="cpu"))
 
     return new_shared

@@ -7,7 +7,7 @@ import os
 
 import torch
 
-from torch_accelerator._C import synchronize as _synchronize
+from torch_accelerator import _C
 
 _process = os.getpid()
 
@@ -23,31 +23,37 @@ def is_available() -> bool:
 
 
 def device_count() -> int:
-    """One."""
-    return 1
+    """Two, which share memory and queue."""
+    return 2
 
 
 def current_device() -> int:
-    """The index of the one device."""
-    return 0
+    """The index of the current device of this thread."""
+    return torch.accelerator.current_device_index()
 
 
 def set_device(device: int | str | torch.device) -> None:
-    """Makes a device the current one; there is one."""
+    """Makes a device the current one of this thread."""
     torch.accelerator.set_device_index(device)
 
 
-class device(contextlib.nullcontext):
+class device(contextlib.AbstractContextManager[None]):
     """Makes a device the current one for a block."""
 
     def __init__(self, device: int | str | torch.device) -> None:
-        super().__init__()
-        set_device(device)
+        self._device = device
+
+    def __enter__(self) -> None:
+        self._before = current_device()
+        set_device(self._device)
+
+    def __exit__(self, *exception: object) -> None:
+        set_device(self._before)
 
 
 def synchronize(device: object = None) -> None:
     """Waits until all commands have run, and raises the error of one that failed."""
-    _synchronize()
+    _C.synchronize()
 
 
 def manual_seed(seed: int) -> None:
