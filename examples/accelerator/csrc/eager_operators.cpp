@@ -178,11 +178,10 @@ c10::IValue to_cpu(Aliases& aliases, const c10::IValue& value) {
   if (value.isDevice()) return c10::Device(c10::kCPU);
   if (value.isStorage()) return aliases.to_cpu(value.toStorage());
   return convert_tensors(value, [&](const at::Tensor& tensor) {
-    TORCH_CHECK(
-        !tensor.defined() || tensor.device() == here ||
-            (tensor.is_cpu() && (tensor.dim() == 0 || value.isOptionalTensorList())),
-        "Expected all tensors to be on the same device, but found at least two devices, " here,
-        " and ", tensor.device(), "!");
+    TORCH_CHECK(!tensor.defined() || tensor.device() == here ||
+                    (tensor.is_cpu() && (tensor.dim() == 0 || value.isOptionalTensorList())),
+                "Expected all tensors to be on the same device, but found at least two devices, ",
+                here, " and ", tensor.device(), "!");
     return aliases.to_cpu(tensor);
   });
 }
