@@ -3,7 +3,8 @@
 // errors; what the table has not, or refuses, is run by ATen.
 //
 // Calls are of core operators (docs/core-operators.md) and of those that are left whole, in
-// functional form: results are memory of their own, no argument is written.
+// functional form: results are memory of their own, no argument is written. Not offered are calls
+// with lists of optional tensors (aten::index.Tensor) and those whose results are on the CPU.
 #pragma once
 
 #include <ATen/core/function_schema.h>
@@ -39,6 +40,7 @@ struct OperatorCall {
   std::vector<TensorDescription> results;
 };
 
+// Addresses of tensors without elements may be null.
 // Puts the operation on the current stream of the device and returns: it may run later, after all
 // that was put there before. `addresses`: of the first elements of the arguments' tensors,
 // flattened and in order, then of the results. What it cannot do it raises before anything was

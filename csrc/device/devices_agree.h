@@ -1,4 +1,4 @@
-// Refuses operands on the CPU where eager on an accelerator would refuse them.
+// Refuses operands on another device where eager on an accelerator would refuse them.
 #pragma once
 
 #include <ATen/core/ivalue.h>
