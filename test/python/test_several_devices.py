@@ -1,0 +1,134 @@
+"""Device lazy where the execution device has more than one: lazy:N is its device N.
+
+All in child processes, with lazy tensors on the example accelerator, which has two.
+"""
+
+from __future__ import annotations
+
+import pytest
+from example_accelerator import run
+
+pytestmark = pytest.mark.recording
+
+ON_ACCEL = {"TORCH_LAZY_BACKEND": "reference", "TORCH_LAZY_DEVICE": "accel"}
+
+PRELUDE = """
+import torch
+
+def hot(step, runs=5):
+    for _ in range(runs):
+        result = step()
+        torch.lazy.synchronize()
+        torch.lazy.wait_for_compiles()
+    return result
+
+first, second = torch.arange(3.0, device="lazy:0"), torch.arange(3.0, device="lazy:1")
+"""
+
+
+def printed(site, script: str) -> list[str]:
+    return run(site, "-c", PRELUDE + script, **ON_ACCEL).splitlines()
+
+
+def test_results_stay_on_the_device_of_their_arguments(accelerator_site):
+    script = """
+def step():
+    return (first * 2 + 1).relu(), (second * 2 + 1).relu()
+for result in hot(step):
+    print(result.device, result.tolist())
+print(torch.lazy.metrics()["windows"]["hot"] >= 4)
+"""
+
+    assert printed(accelerator_site, script) == [
+        "lazy:0 [1.0, 3.0, 5.0]",
+        "lazy:1 [1.0, 3.0, 5.0]",
+        "True",
+    ]
+
+
+def test_what_is_made_on_another_device_is_there_in_hot_windows_too(accelerator_site):
+    script = """
+print(hot(lambda: torch.zeros_like(first + 1, device="lazy:1")).device)
+print(hot(lambda: torch.zeros_like(first + 1, device="cpu")).device)
+"""
+
+    assert printed(accelerator_site, script) == ["lazy:1", "cpu"]
+
+
+def test_tensors_of_two_devices_do_not_mix(accelerator_site):
+    script = """
+hot(lambda: first + first)
+try:
+    first + second
+except RuntimeError as error:
+    print(str(error).splitlines()[0])
+"""
+
+    assert printed(accelerator_site, script) == [
+        "Expected all tensors to be on the same device, but found at least two devices, accel:0 and "
+        "accel:1!"
+    ]
+
+
+def test_copies_go_between_devices(accelerator_site):
+    script = """
+moved = (first + 1).to("lazy:1")
+second.copy_(first * 2)
+print(moved.device, moved.tolist(), second.tolist(), second.cpu().device)
+"""
+
+    assert printed(accelerator_site, script) == ["lazy:1 [1.0, 2.0, 3.0] [0.0, 2.0, 4.0] cpu"]
+
+
+def test_the_current_device_is_what_lazy_means(accelerator_site):
+    script = """
+with torch.lazy.device(1):
+    print(torch.lazy.current_device(), torch.ones(2, device="lazy").device)
+print(torch.lazy.current_device(), torch.lazy.device_count())
+"""
+
+    assert printed(accelerator_site, script) == ["1 lazy:1", "0 2"]
+
+
+def test_a_stream_is_of_its_device_and_a_window_of_its_stream(accelerator_site):
+    script = """
+stream = torch.lazy.Stream("lazy:1")
+with torch.lazy.stream(stream):
+    inside = torch.lazy.current_stream(1) == stream
+    second.add_(1)
+second.add_(1)
+print(stream.device, inside, torch.lazy.current_stream(1) == stream, second.tolist())
+print(torch.lazy.metrics()["flushes"]["another device or stream"] > 0)
+"""
+
+    assert printed(accelerator_site, script) == ["lazy:1 True False [2.0, 3.0, 4.0]", "True"]
+
+
+def test_a_device_that_is_not_there_is_named(accelerator_site):
+    script = """
+try:
+    torch.ones(2, device="lazy:2")
+except RuntimeError as error:
+    print(str(error).splitlines()[0])
+"""
+
+    assert printed(accelerator_site, script) == [
+        "there is no device lazy:2: device lazy has 2 devices"
+    ]
+
+
+def test_the_device_is_chosen_once(accelerator_site):
+    script = """
+for choose in (lambda: setattr(torch.lazy.config, "device", "cpu"),
+               lambda: torch.lazy.set_backend("cpu")):
+    try:
+        choose()
+    except ValueError as error:
+        print(error)
+"""
+
+    sentence = (
+        "device lazy lives on device accel in this process, and cannot move to 'cpu' once there "
+        "were lazy tensors: choose it when the process starts, by TORCH_LAZY_DEVICE"
+    )
+    assert printed(accelerator_site, script) == [sentence, sentence]
