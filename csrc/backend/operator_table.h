@@ -42,8 +42,9 @@ struct OperatorCall {
 
 // Puts the operation on the current stream of the device and returns: it may run later, after all
 // that was put there before. `addresses`: of the first elements of the arguments' tensors,
-// flattened and in order, then of the results; that of a tensor without elements may be null. What
-// it cannot do it raises before anything was written.
+// flattened and in order, then of the results; that of a tensor without elements may be null. A
+// failure known at once it raises; a later one the device raises where the host waits for it, and
+// whatever operation that is, the user gets it.
 using DeviceCommand = std::function<void(c10::ArrayRef<void*> addresses)>;
 
 // Called once a graph, on the background thread. An empty command: not this call (a dtype, strides,

@@ -73,6 +73,20 @@ RunResult run_alone(const CompiledTrace::Version& version, c10::ArrayRef<at::Ten
   return version.executable->run(inputs);
 }
 
+// What is to be reported of a run that failed although the same operations then succeed: a device
+// that runs behind the host tells of what earlier windows left to it wherever one waits, and only
+// once. Memory that a plan wants and operations do not is no such news.
+std::exception_ptr device_error(const std::exception_ptr& error, c10::Device device) {
+  if (device.is_cpu()) return nullptr;
+  try {
+    std::rethrow_exception(error);
+  } catch (const c10::OutOfMemoryError&) {
+    return nullptr;
+  } catch (...) {
+    return error;
+  }
+}
+
 }  // namespace
 
 uint64_t Window::next_serial() {
@@ -184,9 +198,11 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
   increment(metrics().windows_run);
   inputs.resize(own_inputs);
   if (result.failure && result.unchanged) {
+    const std::exception_ptr reported = device_error(result.failure->error, device());
     lock.lock();
     inputs_ = std::move(inputs);
-    return run_by_operation(lock, tape_.size());
+    const std::exception_ptr error = run_by_operation(lock, tape_.size());
+    return error ? error : reported;
   }
   inputs.clear();  // may free memory whose owner takes the GIL
   if (result.failure)
