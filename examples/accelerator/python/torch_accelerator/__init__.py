@@ -10,13 +10,14 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+from pathlib import Path
 
 import torch
 
 from torch_accelerator import _C, accel
 from torch_accelerator._C import synchronize
 
-__all__ = ["inject", "synchronize"]
+__all__ = ["backend_library", "inject", "synchronize"]
 
 
 def inject(
@@ -35,6 +36,17 @@ def inject(
         seed: where the random times start.
     """
     _C.inject(failing_command, failing_allocation, longest_delay, seed)
+
+
+def backend_library() -> str:
+    """The library with the backend ``accel`` of torch_lazy, which calls this when it is chosen."""
+    library = Path(__file__).with_name("libtorch_accelerator_backend.so")
+    if not library.exists():
+        raise RuntimeError(
+            "torch_accelerator was built without its backend, as torch_lazy was not found then: "
+            "install torch_accelerator again in the environment that has torch_lazy"
+        )
+    return str(library)
 
 
 def _from_environment() -> dict[str, int]:
