@@ -34,6 +34,7 @@ os.environ["TORCH_LAZY_CACHE_DIR"] = tempfile.mkdtemp(prefix="torch_lazy_test_")
 # A pass that breaks the form of a graph is found by the pass's name.
 os.environ.setdefault("TORCH_LAZY_VERIFY_PASSES", "1")
 
+import example_accelerator
 import torch
 import vendor
 from behaviour import LAZY, torch_lazy
@@ -110,6 +111,12 @@ def four() -> Iterator[Ranks]:
 def vendor_libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with backends in libraries of their own (test/vendor_backend)."""
     return vendor.build(tmp_path_factory.mktemp("vendor_backend"))
+
+
+@pytest.fixture(scope="session")
+def accelerator_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pip has installed the example accelerator."""
+    return example_accelerator.install(tmp_path_factory.mktemp("accelerator"))
 
 
 @pytest.fixture(autouse=True)

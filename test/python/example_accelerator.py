@@ -1,0 +1,33 @@
+"""The example accelerator (examples/accelerator), installed as its users do, in child processes: a
+process has one such device."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCES = Path(__file__).parents[2] / "examples" / "accelerator"
+
+
+def install(target: Path) -> Path:
+    """Has pip install the example into `target`; its objects stay in examples/accelerator/build."""
+    options = ["-q", "--no-build-isolation", "--no-deps", "--disable-pip-version-check"]
+    run(target, "-m", "pip", "install", *options, "--target", target, SOURCES)
+    return target
+
+
+def run(site: Path, *arguments: object, **environment: str) -> str:
+    """What a Python script prints where the package is installed at `site`; it has to succeed."""
+    path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+    child = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        check=False,
+    )
+    assert child.returncode == 0, child.stdout
+    return child.stdout
