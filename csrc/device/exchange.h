@@ -11,7 +11,8 @@ namespace torch_lazy {
 // that memory runs at the call, because others may read or write it at any time.
 TORCH_LAZY_MODULE_API at::Tensor export_inner(const at::Tensor& lazy);
 
-// A lazy tensor on the memory of a tensor of the execution device; operations on it run at the call.
+// A lazy tensor on the memory of a tensor of the execution device; operations on it run at the
+// call.
 TORCH_LAZY_MODULE_API at::Tensor import_inner(const at::Tensor& inner);
 
 // The backend's memory of a lazy storage, after the pending work on it. For as long as operations
@@ -20,7 +21,8 @@ TORCH_LAZY_MODULE_API at::Tensor import_inner(const at::Tensor& inner);
 // identity when its bytes move, into shared memory for instance: the lazy storage follows.
 TORCH_LAZY_MODULE_API c10::Storage storage_buffer(const c10::Storage& storage, bool shared);
 
-// A lazy storage on the memory of a storage of the execution device; operations on it run at the call.
+// A lazy storage on the memory of a storage of the execution device; operations on it run at the
+// call.
 TORCH_LAZY_MODULE_API c10::Storage storage_over(const c10::Storage& buffer);
 
 // A lazy storage with memory of its own, without values.
