@@ -65,8 +65,8 @@ except RuntimeError as error:
 """
 
     assert printed(accelerator_site, script) == [
-        "Expected all tensors to be on the same device, but found at least two devices, accel:0 and "
-        "accel:1!"
+        "Expected all tensors to be on the same device, but found at least two devices, "
+        "accel:0 and accel:1!"
     ]
 
 
