@@ -87,9 +87,9 @@ bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& 
   const auto is_lazy = [](const at::Tensor& tensor) { return lazy_impl(tensor) != nullptr; };
   const auto is_plain = [](const at::Tensor& tensor) {
     const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-    const bool shares_memory_model =
+    const bool known_device =
         tensor.is_cpu() || tensor.is_cuda() || tensor.device().type() == execution_device().type;
-    return shares_memory_model && tensor.layout() == c10::kStrided &&
+    return known_device && tensor.layout() == c10::kStrided &&
            (typeid(impl) == typeid(c10::TensorImpl) || typeid(impl) == typeid(LazyTensorImpl));
   };
   if (!(is_lazy(self) || is_plain(self)) || !(is_lazy(from) || is_plain(from)))
