@@ -52,11 +52,11 @@ class LazyGuard final : public c10::impl::DeviceGuardImplInterface {
   c10::Device exchangeDevice(c10::Device device) const override {
     check(device);
     const auto* const guard = inner_guard();
-    return lazy_device(guard ? guard->exchangeDevice(inner(device)).index() : 0);
+    return lazy_device(guard ? guard->exchangeDevice(inner(device)).index() : c10::DeviceIndex(0));
   }
   c10::Device getDevice() const override {
     const auto* const guard = inner_guard();
-    return lazy_device(guard ? guard->getDevice().index() : 0);
+    return lazy_device(guard ? guard->getDevice().index() : c10::DeviceIndex(0));
   }
   void setDevice(c10::Device device) const override {
     check(device);

@@ -67,7 +67,7 @@ class OperandReader {
     if (operand.kind == Operand::Kind::kConstant) {
       c10::impl::GenericList items(element);
       for (const Value* item : node.inputs()) items.push_back(constant(item));
-      operand.constant = std::move(items);
+      operand.constant = c10::IValue(std::move(items));
       prepare_operand(operand, formal, device_);
     } else {
       for (const Value* item : node.inputs())

@@ -56,6 +56,41 @@ def test_the_environments_backend_is_loaded_by_the_first_use_of_the_device(vendo
     assert printed(done) == ["False", "True vendor (Vendor 1)"]
 
 
+def test_threads_that_use_the_device_first_wait_for_the_backend(packages, vendor_libraries):
+    library = vendor_libraries / "libvendor_backend.so"
+    body = f"import time; time.sleep(0.5); return {str(library)!r}"
+    install(packages, "vendor", library, "vendor_package", body)
+
+    done = run_with(
+        packages,
+        """
+import threading
+def use():
+    (torch.ones(2, device='lazy') + 1).tolist()
+    print(torch.lazy.get_device_name())
+threads = [threading.Thread(target=use) for _ in range(3)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+""",
+        TORCH_LAZY_BACKEND="vendor",
+    )
+
+    assert printed(done) == ["vendor (Vendor 1)"] * 3
+    assert not done.stderr
+
+
+def test_a_package_that_uses_the_device_while_its_backend_is_loaded_is_told(packages):
+    body = "import torch; torch.ones(2, device='lazy')"
+    install(packages, "vendor", packages / "none.so", "vendor_package", body)
+
+    done = run_with(
+        packages, "print((torch.ones(2).to('lazy') + 1).tolist())", TORCH_LAZY_BACKEND="vendor"
+    )
+
+    assert done.stdout == "[2.0, 2.0]\n"
+    assert "its package may not use device lazy before that has ended" in done.stderr
+
+
 def test_the_parts_for_backends_that_generate_kernels_are_shown(vendor_libraries, packages):
     install(packages, "plans", vendor_libraries / "libplan_backend.so", "planning_package")
 
