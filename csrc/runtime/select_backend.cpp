@@ -1,9 +1,10 @@
 #include "runtime/select_backend.h"
-// After the header of this file, before all others: it includes Python.h.
+
 #include <fmt/format.h>
 
 #include <atomic>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -35,9 +36,15 @@ struct Selecting {
   ForkSafeMutex mutex{LockOrder::kLeaf};  // guards what is below
   std::condition_variable_any ended;
   std::optional<std::thread::id> by;
-  uint32_t generation = 0;  // of forks; a thread that took it in the parent is not in the child
+  uint32_t generation = 0;  // of forks
 
-  bool under_way() const { return by && generation == fork_generation(); }
+  // In a child: what threads of the parent did, and waited for, ended with them.
+  void leave_parent() {
+    if (generation == fork_generation()) return;
+    generation = fork_generation();
+    std::construct_at(&ended);
+    if (by != std::this_thread::get_id()) by.reset();
+  }
 };
 
 Selecting& selecting() {
@@ -54,17 +61,19 @@ class SelectingAlone {
     const WithoutGil without_gil;
     Selecting& all = selecting();
     std::unique_lock<std::mutex> lock(all.mutex);
-    if (all.under_way() && all.by == std::this_thread::get_id()) return;
-    all.ended.wait(lock, [&] { return !all.under_way(); });
+    all.leave_parent();
+    if (all.by == std::this_thread::get_id()) return;
+    all.ended.wait(lock, [&] { return !all.by; });
     all.by = std::this_thread::get_id();
-    all.generation = fork_generation();
     entered_ = true;
   }
   ~SelectingAlone() {
     if (!entered_) return;
-    const std::lock_guard<std::mutex> lock(selecting().mutex);
-    selecting().by.reset();
-    selecting().ended.notify_all();
+    Selecting& all = selecting();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    all.leave_parent();
+    all.by.reset();
+    all.ended.notify_all();
   }
   SelectingAlone(const SelectingAlone&) = delete;
   SelectingAlone& operator=(const SelectingAlone&) = delete;
@@ -75,10 +84,10 @@ class SelectingAlone {
   bool entered_ = false;
 };
 
-void make_available(const std::string& name) {
+Backend& available_backend(const std::string& name) {
   const BackendFinder find = backend_finder;
   if (!is_registered(name) && find) load_backend_library(name, find(name));
-  backend_by_name(name);
+  return backend_by_name(name);
 }
 
 }  // namespace
@@ -91,8 +100,7 @@ void select_backend(const std::string& name) {
   const SelectingAlone alone;
   TORCH_CHECK(alone.entered(), "backend '", name,
               "' cannot be selected by a package while that loads a backend");
-  make_available(name);
-  if (const std::optional<c10::DeviceType> type = backend_by_name(name).device_type())
+  if (const std::optional<c10::DeviceType> type = available_backend(name).device_type())
     check_execution_device(c10::DeviceTypeName(*type, /*lower_case=*/true));
   settled = true;
   if (name == backend_name()) return;
@@ -106,7 +114,7 @@ void select_backend_of_environment() {
   if (!alone.entered() || settled) return;
   const std::string name = backend_name();
   try {
-    make_available(name);
+    available_backend(name);
     settled = true;
   } catch (const std::exception& error) {
     set_backend_name(kDefaultBackend);
