@@ -10,6 +10,18 @@ from pathlib import Path
 
 SOURCES = Path(__file__).parents[2] / "examples" / "accelerator"
 
+# For scripts: repeats windows until they are hot.
+PRELUDE = """
+import torch, torch_accelerator
+
+def hot(step, runs=5):
+    for _ in range(runs):
+        result = step()
+        torch.lazy.synchronize()
+        torch.lazy.wait_for_compiles()
+    return result
+"""
+
 
 def install(target: Path) -> Path:
     """Has pip install the example into `target`; its objects stay in examples/accelerator/build."""

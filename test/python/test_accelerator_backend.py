@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 import pytest
-from example_accelerator import run
+from example_accelerator import PRELUDE, run
 from test_opinfo import COMMON
 
 pytestmark = pytest.mark.recording
@@ -20,18 +20,6 @@ HERE = Path(__file__).parent
 BY_TABLE = {"TORCH_LAZY_BACKEND": "accel"}
 BY_REFERENCE = {"TORCH_LAZY_BACKEND": "reference", "TORCH_LAZY_DEVICE": "accel"}
 BOTH = pytest.mark.parametrize("backend", [BY_TABLE, BY_REFERENCE], ids=["table", "reference"])
-
-# Repeats windows until they are hot.
-PRELUDE = """
-import torch, torch_accelerator
-
-def hot(step, runs=4):
-    for _ in range(runs):
-        result = step()
-        torch.lazy.synchronize()
-        torch.lazy.wait_for_compiles()
-    return result
-"""
 
 TRAINING = """
 import json, torch

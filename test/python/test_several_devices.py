@@ -6,28 +6,19 @@ All in child processes, with lazy tensors on the example accelerator, which has 
 from __future__ import annotations
 
 import pytest
-from example_accelerator import run
+from example_accelerator import PRELUDE, run
 
 pytestmark = pytest.mark.recording
 
 ON_ACCEL = {"TORCH_LAZY_BACKEND": "reference", "TORCH_LAZY_DEVICE": "accel"}
 
-PRELUDE = """
-import torch
-
-def hot(step, runs=5):
-    for _ in range(runs):
-        result = step()
-        torch.lazy.synchronize()
-        torch.lazy.wait_for_compiles()
-    return result
-
+TENSORS = """
 first, second = torch.arange(3.0, device="lazy:0"), torch.arange(3.0, device="lazy:1")
 """
 
 
 def printed(site, script: str) -> list[str]:
-    return run(site, "-c", PRELUDE + script, **ON_ACCEL).splitlines()
+    return run(site, "-c", PRELUDE + TENSORS + script, **ON_ACCEL).splitlines()
 
 
 def test_results_stay_on_the_device_of_their_arguments(accelerator_site):
