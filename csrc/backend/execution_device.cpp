@@ -69,17 +69,21 @@ bool is_execution_device_chosen() {
   return chosen_execution_device() != nullptr;
 }
 
+void check_lazy_index(c10::Device device, c10::DeviceIndex count) {
+  TORCH_CHECK(device.index() < count, "there is no device ", device, ": device lazy has ",
+              int(count), count == 1 ? " device, lazy:0" : " devices");
+}
+
 c10::Device inner_device(c10::Device device) {
   if (device.type() != c10::DeviceType::Lazy) return device;
   const ExecutionDevice& execution = execution_device();
-  TORCH_CHECK(device.index() < execution.count, "there is no device ", device, ": device lazy has ",
-              int(execution.count), execution.count == 1 ? " device, lazy:0" : " devices");
+  check_lazy_index(device, execution.count);
   return execution.device(device.index());
 }
 
 void check_execution_device(const std::string& name) {
   const ExecutionDevice* const chosen = chosen_execution_device();
-  const std::string now = chosen ? c10::DeviceTypeName(chosen->type, true) : "";
+  const std::string now = chosen ? chosen->name() : "";
   TORCH_CHECK_VALUE(!chosen || name.empty() || now == name, "device lazy lives on device ", now,
                     " in this process, and cannot move to '", name,
                     "' once there were lazy tensors: choose it when the process starts, by "

@@ -27,6 +27,7 @@ struct ExecutionDevice {
   const c10::impl::DeviceGuardImplInterface* guard = nullptr;
 
   bool is_cpu() const { return type == c10::DeviceType::CPU; }
+  std::string name() const { return c10::DeviceTypeName(type, /*lower_case=*/true); }
   // What stands behind lazy:`index`; -1 is the current one.
   c10::Device device(c10::DeviceIndex index) const {
     if (is_cpu()) return c10::Device(type);
@@ -52,6 +53,15 @@ inline const ExecutionDevice* chosen_execution_device();
 // Raises where lazy tensors live on another device already than the one of that name.
 TORCH_LAZY_MODULE_API void check_execution_device(const std::string& name);
 
+inline c10::Device lazy_device(c10::DeviceIndex index) {
+  return {c10::DeviceType::Lazy, index};
+}
+// N of the lazy:N that the device is behind; the CPU has no index.
+inline c10::DeviceIndex lazy_index(c10::Device inner) {
+  return inner.has_index() ? inner.index() : c10::DeviceIndex(0);
+}
+// Raises where there is no such lazy:N among `count`.
+void check_lazy_index(c10::Device device, c10::DeviceIndex count);
 // The device behind lazy:N; any other device as it is. Raises where there is no lazy:N.
 c10::Device inner_device(c10::Device device);
 

@@ -116,12 +116,8 @@ at::Tensor Call::argument(size_t schema_argument) {
 
 at::Tensor Call::wrap(at::Tensor inner) {
   using Kind = OutputMetadata::Kind;
-  if (!inner.defined()) {
+  if (!inner.defined() || arguments_.makes_elsewhere()) {
     if (operation_) operation_->undefined_output();
-    wrapped_.push_back(nullptr);
-    return inner;
-  }
-  if (arguments_.makes_elsewhere()) {
     wrapped_.push_back(nullptr);
     return inner;
   }

@@ -1,7 +1,7 @@
 // Composite operators that ask for the device and would decompose differently on `lazy` than on the
-// CPU: other kernels, other random numbers, other rounding. Where lazy
-// tensors live on the CPU they take its way here; on another device PyTorch's, whose attention is
-// then composed of products and a softmax.
+// CPU: other kernels, other random numbers, other rounding. Where lazy tensors live on the CPU they
+// take its way here; on another device PyTorch's, whose attention is then composed of products and
+// a softmax.
 //
 // Registered for AutogradLazy too: a composite operator with a Lazy kernel alone would lose its
 // gradient. Under vmap and torch.func they are decomposed above the device, as everywhere.

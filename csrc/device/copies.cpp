@@ -85,7 +85,7 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
   const bool to_lazy = !device || device->type() == c10::DeviceType::Lazy;
   const c10::Device target = inner_device(device.value_or(self.device()));
   LazyTensorImpl* const from = lazy_impl(self);
-  const bool between_devices = from && to_lazy && target != from->inner_device();
+  const bool between_devices = from && to_lazy && target != inner_device(self.device());
   if (to_lazy && (between_devices || self.device().type() != c10::DeviceType::Lazy)) {
     const at::Tensor& source = synchronized_inner(self, {FlushReason::kCopyToCpu});
     const StepThreadState state;

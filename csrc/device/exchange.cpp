@@ -16,10 +16,6 @@ LazyStorage& checked_storage(const c10::Storage& storage) {
   return *static_cast<LazyStorage*>(impl);
 }
 
-std::string execution_device_name() {
-  return c10::DeviceTypeName(execution_device().type, /*lower_case=*/true);
-}
-
 at::Tensor bytes_of(const c10::Storage& buffer) {
   at::Tensor bytes = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(buffer), c10::DispatchKeySet(execution_device().key),
@@ -49,7 +45,7 @@ c10::Storage storage_buffer(const c10::Storage& storage, bool shared) {
 
 c10::Storage storage_over(const c10::Storage& buffer) {
   TORCH_CHECK_TYPE(buffer.device().type() == execution_device().type, "expected a storage on the ",
-                   execution_device_name(), " but got one on ", buffer.device());
+                   execution_device().name(), " but got one on ", buffer.device());
   c10::Storage storage = make_lazy_storage(buffer);
   checked_storage(storage).state.exported = true;
   return storage;
@@ -58,9 +54,7 @@ c10::Storage storage_over(const c10::Storage& buffer) {
 c10::Storage new_storage(int64_t bytes) {
   TORCH_CHECK_VALUE(bytes >= 0, "a storage has no size of ", bytes, " bytes");
   const StepThreadState state;
-  const c10::Device device = execution_device().device(-1);
-  return make_lazy_storage(
-      at::empty({bytes}, at::TensorOptions(c10::kByte).device(device)).storage());
+  return make_lazy_storage(make_buffer(bytes, -1));
 }
 
 void resize_storage(const c10::Storage& storage, int64_t bytes) {
@@ -98,7 +92,7 @@ at::Tensor export_inner(const at::Tensor& lazy) {
 at::Tensor import_inner(const at::Tensor& inner) {
   TORCH_CHECK_TYPE(
       inner.device().type() == execution_device().type && inner.layout() == c10::kStrided,
-      "expected a strided tensor on the ", execution_device_name(), " but got a ", inner.layout(),
+      "expected a strided tensor on the ", execution_device().name(), " but got a ", inner.layout(),
       " tensor on ", inner.device());
   const StepThreadState state;
   at::Tensor lazy = wrap_inner(at::alias(inner));

@@ -33,11 +33,13 @@ const c10::impl::DeviceGuardImplInterface* inner_guard() {
   return chosen ? chosen->guard : nullptr;
 }
 
-c10::Device inner(c10::Device device) {
-  return execution_device().device(device.index());
+c10::DeviceIndex count_if_chosen() {
+  const ExecutionDevice* const chosen = chosen_execution_device();
+  return chosen ? chosen->count : c10::DeviceIndex(1);
 }
+
 c10::Stream inner(c10::Stream stream) {
-  return c10::Stream(c10::Stream::UNSAFE, inner(stream.device()), stream.id());
+  return c10::Stream(c10::Stream::UNSAFE, inner_device(stream.device()), stream.id());
 }
 c10::Stream lazy(c10::Stream stream) {
   return c10::Stream(c10::Stream::UNSAFE, lazy_device(stream.device_index()), stream.id());
@@ -52,7 +54,8 @@ class LazyGuard final : public c10::impl::DeviceGuardImplInterface {
   c10::Device exchangeDevice(c10::Device device) const override {
     check(device);
     const auto* const guard = inner_guard();
-    return lazy_device(guard ? guard->exchangeDevice(inner(device)).index() : c10::DeviceIndex(0));
+    return lazy_device(guard ? guard->exchangeDevice(inner_device(device)).index()
+                             : c10::DeviceIndex(0));
   }
   c10::Device getDevice() const override {
     const auto* const guard = inner_guard();
@@ -60,34 +63,31 @@ class LazyGuard final : public c10::impl::DeviceGuardImplInterface {
   }
   void setDevice(c10::Device device) const override {
     check(device);
-    if (const auto* const guard = inner_guard()) guard->setDevice(inner(device));
+    if (const auto* const guard = inner_guard()) guard->setDevice(inner_device(device));
   }
   void uncheckedSetDevice(c10::Device device) const noexcept override {
     if (const auto* const guard = inner_guard())
       guard->uncheckedSetDevice(c10::Device(guard->type(), device.index()));
   }
-  c10::DeviceIndex deviceCount() const noexcept override {
-    const ExecutionDevice* const chosen = chosen_execution_device();
-    return chosen ? chosen->count : c10::DeviceIndex(1);
-  }
+  c10::DeviceIndex deviceCount() const noexcept override { return count_if_chosen(); }
 
   c10::Stream getStream(c10::Device device) const override {
     const auto* const guard = inner_guard();
-    return guard ? lazy(guard->getStream(inner(device))) : named_stream(current_stream_);
+    return guard ? lazy(guard->getStream(inner_device(device))) : named_stream(current_stream_);
   }
   c10::Stream getDefaultStream(c10::Device device) const override {
     const auto* const guard = inner_guard();
-    return guard ? lazy(guard->getDefaultStream(inner(device))) : named_stream(0);
+    return guard ? lazy(guard->getDefaultStream(inner_device(device))) : named_stream(0);
   }
   c10::Stream getNewStream(c10::Device device, int priority) const override {
     if (const auto* const guard = execution_device().guard)
-      return lazy(guard->getNewStream(inner(device), priority));
+      return lazy(guard->getNewStream(inner_device(device), priority));
     static std::atomic<c10::StreamId> last{0};
     return named_stream(++last);
   }
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool high_priority) const override {
     if (const auto* const guard = execution_device().guard)
-      return lazy(guard->getStreamFromGlobalPool(inner(device), high_priority));
+      return lazy(guard->getStreamFromGlobalPool(inner_device(device), high_priority));
     return getNewStream(device, 0);
   }
   c10::Stream exchangeStream(c10::Stream stream) const override {
@@ -156,12 +156,7 @@ class LazyGuard final : public c10::impl::DeviceGuardImplInterface {
   }
 
  private:
-  static void check(c10::Device device) {
-    const ExecutionDevice* const chosen = chosen_execution_device();
-    const int count = chosen ? chosen->count : 1;
-    TORCH_CHECK(device.index() < count, "there is no device ", device, ": device lazy has ", count,
-                count == 1 ? " device, lazy:0" : " devices");
-  }
+  static void check(c10::Device device) { check_lazy_index(device, count_if_chosen()); }
 
   inline static thread_local c10::StreamId current_stream_ = 0;
 };
@@ -169,9 +164,9 @@ class LazyGuard final : public c10::impl::DeviceGuardImplInterface {
 // On the CPU memory is free as soon as its last tensor is, and by then all that reads it has run.
 void record_stream(at::Tensor& self, c10::Stream stream) {
   LazyTensorImpl* const impl = lazy_impl(self);
-  if (!impl || !inner_guard()) return;
-  const at::Tensor& tensor = impl->inner();
-  inner_guard()->recordDataPtrOnStream(tensor.storage().data_ptr(), inner(stream));
+  const auto* const guard = inner_guard();
+  if (impl && guard)
+    guard->recordDataPtrOnStream(impl->inner().storage().data_ptr(), inner(stream));
 }
 
 }  // namespace

@@ -18,9 +18,7 @@ void InspectedArguments::inspect(const at::Tensor& tensor) {
   if (!impl && tensor.unsafeGetTensorImpl()->is_wrapped_number()) return;
   tensors_.push_back(impl);
   if (!impl) return note(kFakeTensor, tensor.key_set().has_backend(c10::BackendComponent::LazyBit));
-  const c10::DeviceIndex index = impl->device().index();
-  if (device_index_ < 0) device_index_ = index;
-  note(kOtherIndex, index != device_index_);
+  see(impl->device().index());
   StorageState& state = impl->state();
   if (state.error && tensors_.size() == 1 && op_.effects->overwrites_first_argument) heal(*impl);
   recorder_.resolve(impl->binding, state);
@@ -39,10 +37,7 @@ void InspectedArguments::inspect(const std::optional<c10::Device>& device) {
   if (!device) return;
   note(kElsewhere, device->type() != c10::DeviceType::Lazy);
   if (device->type() != c10::DeviceType::Lazy) return;
-  const c10::Device inner = inner_device(*device);  // raises before anything is flushed for it
-  const c10::DeviceIndex index = std::max<c10::DeviceIndex>(inner.index(), 0);
-  if (device_index_ < 0) device_index_ = index;
-  note(kOtherIndex, index != device_index_);
+  see(lazy_index(inner_device(*device)));  // raises before anything is flushed for it
 }
 
 void InspectedArguments::inspect(const c10::IValue& value) {

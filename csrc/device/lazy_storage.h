@@ -6,17 +6,12 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/StorageImpl.h>
 
-#include <algorithm>
-
+#include "backend/execution_device.h"
 #include "device/object_pool.h"
 #include "trace/recorder.h"
 #include "trace/storage_state.h"
 
 namespace torch_lazy {
-
-inline c10::Device lazy_device(c10::DeviceIndex index) {
-  return {c10::DeviceType::Lazy, index};
-}
 
 class LazyStorage final : public c10::StorageImpl {
  public:
@@ -44,9 +39,8 @@ inline c10::Storage make_lazy_storage(int64_t bytes, c10::DeviceIndex index) {
 
 // A new storage over memory of the backend.
 inline c10::Storage make_lazy_storage(c10::Storage buffer) {
-  // The CPU's has no index.
-  const auto index = std::max<c10::DeviceIndex>(buffer.device().index(), 0);
-  auto storage = c10::make_intrusive<LazyStorage>(int64_t(buffer.nbytes()), index);
+  auto storage =
+      c10::make_intrusive<LazyStorage>(int64_t(buffer.nbytes()), lazy_index(buffer.device()));
   storage->state.buffer = std::move(buffer);
   return c10::Storage(std::move(storage));
 }

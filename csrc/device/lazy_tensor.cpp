@@ -28,11 +28,6 @@ at::Tensor make_inner(const c10::Storage& buffer, const c10::TensorImpl& like) {
   return inner;
 }
 
-c10::Storage make_buffer(int64_t bytes, c10::DeviceIndex index) {
-  const c10::Device device = execution_device().device(index);
-  return at::empty({bytes}, at::TensorOptions(c10::kByte).device(device)).storage();
-}
-
 at::Tensor finish_wrapping(at::Tensor lazy, at::Tensor inner) {
   auto& impl = *static_cast<LazyTensorImpl*>(lazy.unsafeGetTensorImpl());
   const c10::TensorImpl& source = *inner.unsafeGetTensorImpl();
@@ -206,6 +201,11 @@ void LazyTensorImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& imp
 void LazyTensorImpl::release_resources() {
   inner_ = at::Tensor();
   TensorImpl::release_resources();
+}
+
+c10::Storage make_buffer(int64_t bytes, c10::DeviceIndex index) {
+  const c10::Device device = execution_device().device(index);
+  return at::empty({bytes}, at::TensorOptions(c10::kByte).device(device)).storage();
 }
 
 at::Tensor wrap_inner(at::Tensor inner) {

@@ -32,8 +32,6 @@ class LazyTensorImpl final : public c10::TensorImpl {
     return *static_cast<LazyStorage*>(storage_.unsafeGetStorageImpl());
   }
   StorageState& state() const { return lazy_storage().state; }
-  // Where its bytes are, or will be.
-  c10::Device inner_device() const { return execution_device().device(device().index()); }
 
   // The backend's tensor. Runs the window first when the storage is pending; raises when poisoned.
   const at::Tensor& inner();
@@ -125,6 +123,9 @@ inline uint8_t tensor_flags(const c10::TensorImpl& impl) {
   if (impl.is_wrapped_number()) flags |= kWrappedNumber;
   return flags;
 }
+
+// Memory of the backend behind lazy:`index`, -1 being the current one.
+c10::Storage make_buffer(int64_t bytes, c10::DeviceIndex index);
 
 // A lazy tensor over a tensor of the backend, on a storage of its own or on that of a view's base.
 at::Tensor wrap_inner(at::Tensor inner);

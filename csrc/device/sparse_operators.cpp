@@ -82,7 +82,7 @@ class SparseCall {
                                 "coordinate form: call it on the cpu");
     const auto& impl = *static_cast<at::SparseTensorImpl*>(inner.unsafeGetTensorImpl());
     return make_sparse(impl, wrap_dense(impl.indices()), wrap_dense(impl.values()),
-                       lazy_device(std::max<c10::DeviceIndex>(inner.device().index(), 0)));
+                       lazy_device(lazy_index(inner.device())));
   }
 
  private:
@@ -94,7 +94,7 @@ class SparseCall {
   at::Tensor inner(const at::Tensor& tensor) {
     if (at::SparseTensorImpl* const impl = sparse_impl(tensor))
       return make_sparse(*impl, inner_dense(impl->indices()), inner_dense(impl->values()),
-                         execution_device().device(impl->device().index()));
+                         inner_device(impl->device()));
     return tensor.defined() ? inner_dense(tensor) : tensor;
   }
 

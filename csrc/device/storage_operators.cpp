@@ -72,7 +72,7 @@ at::Tensor& set_empty(at::Tensor& self) {
   LazyTensorImpl& to = checked_impl("set_", self);
   const StepThreadState state;
   at::Tensor inner =
-      at::empty({0}, at::TensorOptions(self.scalar_type()).device(to.inner_device()));
+      at::empty({0}, at::TensorOptions(self.scalar_type()).device(inner_device(to.device())));
   to.set_storage_keep_dtype(make_lazy_storage(inner.storage()));
   to.set_sizes_and_strides(inner.sizes(), inner.strides(), 0);
   to.set_inner(std::move(inner));

@@ -85,16 +85,21 @@ Term lerp(Term a, Term b, double weight) {
                                 : multiply_add(b, a.number(weight - 1), b - a);
 }
 
+// Of what is to be minimized, with the decay of the parameter that is not decoupled from it.
+Term gradient_of(const Step& step, size_t index, double decay) {
+  const Term stored = step.of_parameter("grads", index);
+  const Term gradient = step.boolean("maximize") ? -stored : stored;
+  return decay != 0 ? gradient + step.of_parameter("self", index) * decay : gradient;
+}
+
 Results adam(const Step& step, size_t index, bool decoupled_decay) {
   Term parameter = step.of_parameter("self", index);
   const Term stored = step.of_parameter("grads", index);
   const c10::ScalarType dtype = parameter.dtype();
-  Term gradient = step.boolean("maximize") ? -stored : stored;
   const double decay = step.real("weight_decay");
+  const Term gradient = gradient_of(step, index, decoupled_decay ? 0 : decay);
   if (decay != 0 && decoupled_decay)
     parameter = parameter * (1 - step.learning_rate() * decay).to(dtype);
-  else if (decay != 0)
-    gradient = gradient + parameter * decay;
 
   const Term mean = lerp(step.of_parameter("exp_avgs", index), gradient, 1 - step.real("beta1"));
   const double beta2 = step.real("beta2");
@@ -115,9 +120,7 @@ Results adam(const Step& step, size_t index, bool decoupled_decay) {
 Results sgd(const Step& step, size_t index) {
   const Term parameter = step.of_parameter("self", index);
   const Term stored = step.of_parameter("grads", index);
-  Term gradient = step.boolean("maximize") ? -stored : stored;
-  if (const double decay = step.real("weight_decay"); decay != 0)
-    gradient = gradient + parameter * decay;
+  Term gradient = gradient_of(step, index, step.real("weight_decay"));
   Results results{parameter, stored};
   if (const double momentum = step.real("momentum"); momentum != 0) {
     const Term buffer = step.boolean("is_first_step")
@@ -134,9 +137,7 @@ Results sgd(const Step& step, size_t index) {
 Results adagrad(const Step& step, size_t index) {
   const Term parameter = step.of_parameter("self", index);
   const Term stored = step.of_parameter("grads", index);
-  Term gradient = step.boolean("maximize") ? -stored : stored;
-  if (const double decay = step.real("weight_decay"); decay != 0)
-    gradient = gradient + parameter * decay;
+  const Term gradient = gradient_of(step, index, step.real("weight_decay"));
   const Term sum = step.of_parameter("state_sums", index) + gradient * gradient;
   const Term rate = step.learning_rate() / (1 + (step.steps(index) - 1) * step.real("lr_decay"));
   const Term moved =

@@ -285,7 +285,7 @@ class Planner {
       return false;
     }
     for (uint32_t& slot : step->slots)
-      if (is_on_cpu(ValueId(slot))) slot = copy_of(slot, node(id).origin);
+      if (is_on_cpu(ValueId(slot))) slot = copy_of(ValueId(slot), node(id).origin);
     if (node(id).kind == CoreKind::kGather) emit_check(id);
     for (const ValueId output : node(id).outputs) {
       allocate(output, node(id).origin);
@@ -310,11 +310,12 @@ class Planner {
     return !options_.device.is_cpu() && type && type->device() && type->device()->is_cpu();
   }
 
-  uint32_t copy_of(uint32_t slot, int64_t origin) {
-    const CoreValue& source = value(ValueId(slot));
+  // A tensor of its own with the value, on the plan's device.
+  uint32_t copy_of(ValueId id, int64_t origin) {
+    const CoreValue& source = value(id);
     const uint32_t copy = new_slot();
     add(AllocateStep{copy, source.dtype, source.sizes, source.strides}, origin);
-    add(CopyStep{slot, copy}, origin);
+    add(CopyStep{tensor_slot(id), copy}, origin);
     ++plan_.copies;
     return copy;
   }
@@ -392,12 +393,7 @@ class Planner {
     const CoreNode& copy = node(id);
     if (copy.kind != CoreKind::kMutation || value(graph_.base_of(copy.inputs[1])).producer != kNoId)
       return;
-    const CoreValue& source = value(copy.inputs[1]);
-    const uint32_t slot = new_slot();
-    add(AllocateStep{slot, source.dtype, source.sizes, source.strides}, copy.origin);
-    add(CopyStep{tensor_slot(copy.inputs[1]), slot}, copy.origin);
-    ++plan_.copies;
-    kept_sources_[id] = slot;
+    kept_sources_[id] = copy_of(copy.inputs[1], copy.origin);
   }
 
   // ---- The end ----

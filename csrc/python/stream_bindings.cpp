@@ -16,24 +16,21 @@ c10::impl::VirtualGuardImpl guard() {
   return {c10::DeviceType::Lazy};
 }
 
-c10::Device lazy_device(int index) {
-  return {c10::DeviceType::Lazy, c10::DeviceIndex(index)};
-}
-
 c10::StreamId current_stream(int device) {
-  return guard().getStream(lazy_device(device)).id();
+  return guard().getStream(lazy_device(c10::DeviceIndex(device))).id();
 }
 
 c10::StreamId default_stream(int device) {
-  return guard().getDefaultStream(lazy_device(device)).id();
+  return guard().getDefaultStream(lazy_device(c10::DeviceIndex(device))).id();
 }
 
 void set_stream(int device, c10::StreamId id) {
-  guard().exchangeStream(c10::Stream(c10::Stream::UNSAFE, lazy_device(device), id));
+  guard().exchangeStream(
+      c10::Stream(c10::Stream::UNSAFE, lazy_device(c10::DeviceIndex(device)), id));
 }
 
 std::string execution_device_name() {
-  return c10::DeviceTypeName(choose_execution_device().type, /*lower_case=*/true);
+  return choose_execution_device().name();
 }
 
 // Empty before it is chosen.
@@ -66,7 +63,8 @@ void bind_streams(py::module_& module) {
   module.def("chosen_execution_device", &chosen_execution_device_name);
   module.def("device_count", [] { return int(choose_execution_device().count); });
   module.def("current_device", [] { return int(guard().getDevice().index()); });
-  module.def("set_device", [](int index) { guard().setDevice(lazy_device(index)); });
+  module.def("set_device",
+             [](int index) { guard().setDevice(lazy_device(c10::DeviceIndex(index))); });
   module.attr("device_type") = int(c10::DeviceType::Lazy);
   module.def("synchronize", &synchronize, py::call_guard<py::gil_scoped_release>());
   module.def("current_stream", &current_stream);

@@ -1,5 +1,6 @@
 #include "runtime/checked_executable.h"
 
+#include <ATen/EmptyTensor.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -12,17 +13,10 @@
 namespace torch_lazy {
 namespace {
 
-// Of the elements that the tensor addresses, from the start of its storage.
-size_t addressed_bytes(const at::Tensor& tensor) {
-  if (tensor.numel() == 0) return 0;
-  int64_t last = tensor.storage_offset();
-  for (int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
-  return size_t(last + 1) * tensor.itemsize();
-}
-
 bool has_memory(const at::Tensor& tensor) {
   if (!tensor.has_storage()) return false;
-  const size_t bytes = addressed_bytes(tensor);
+  const size_t bytes = at::detail::computeStorageNbytes(
+      tensor.sizes(), tensor.strides(), tensor.itemsize(), size_t(tensor.storage_offset()));
   return bytes == 0 || (tensor.storage().nbytes() >= bytes && tensor.storage().data() != nullptr);
 }
 

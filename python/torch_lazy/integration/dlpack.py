@@ -27,8 +27,6 @@ def _lazy_dlpack_device(self: torch.Tensor) -> Any:
         return _dlpack_device(self)
     from torch_lazy import _C
 
-    if _C.execution_device() == "cpu":
-        return _dlpack_device(torch.empty(0))
     return _dlpack_device(torch.empty(0, device=f"{_C.execution_device()}:{self.device.index}"))
 
 
