@@ -27,9 +27,11 @@ struct Graph;
 
 namespace torch_lazy {
 
+class DeviceRuntime;  // backend/device_runtime.h
+
 // Changed with every incompatible change of this file or of another header that is installed for
 // backends (base/api.h); a library built for another version is refused when it is loaded.
-constexpr int kBackendInterfaceVersion = 5;
+constexpr int kBackendInterfaceVersion = 6;
 
 // What a graph's types do not say of an input.
 struct GraphInput {
@@ -85,6 +87,11 @@ class Backend {
   // On whose tensors its executables work: lazy tensors live on such a device where this backend is
   // the chosen one. None: on those of any device.
   virtual std::optional<c10::DeviceType> device_type() const { return c10::DeviceType::CPU; }
+
+  // Of a device that PyTorch has no kernels for, whose type is PrivateUse1 then: operations that no
+  // window of this backend has run on the CPU. Null where PyTorch has them. Asked once, when the
+  // backend is first selected; lives as long as the process.
+  virtual DeviceRuntime* device_runtime() { return nullptr; }
 
   // The hardware that executables run on, for users to read: "AMD EPYC 9B14".
   virtual std::string device_name() const = 0;

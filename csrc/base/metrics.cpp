@@ -40,8 +40,11 @@ const std::vector<std::pair<const char*, Metrics::Counter Metrics::*>>& Metrics:
 
 const std::vector<std::pair<const char*, Metrics::ByName Metrics::*>>& Metrics::counters_by_name() {
   static const auto& table = *new std::vector<std::pair<const char*, ByName Metrics::*>>{
-      {"windows", &Metrics::windows},       {"flushes", &Metrics::flushes},
-      {"syncs", &Metrics::syncs},           {"fallbacks", &Metrics::fallbacks},
+      {"windows", &Metrics::windows},
+      {"flushes", &Metrics::flushes},
+      {"syncs", &Metrics::syncs},
+      {"fallbacks", &Metrics::fallbacks},
+      {"bytes_moved", &Metrics::bytes_moved},
       {"disk_cache", &Metrics::disk_cache},
   };
   return table;

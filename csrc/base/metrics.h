@@ -51,11 +51,12 @@ class Metrics {
     mutable ForkSafeMutex mutex_{LockOrder::kLeaf};  // guards the map, not the counters in it
     std::map<std::string, Counter, std::less<>> counters_;
   };
-  ByName windows;     // as they ended, see WindowState
-  ByName flushes;     // by reason
-  ByName syncs;       // by reason
-  ByName fallbacks;   // by operator
-  ByName disk_cache;  // hit, miss, stored, evicted; what failed: refused, broken, not stored
+  ByName windows;      // as they ended, see WindowState
+  ByName flushes;      // by reason
+  ByName syncs;        // by reason
+  ByName fallbacks;    // by operator
+  ByName bytes_moved;  // between host and device, by direction and cause; see offload/
+  ByName disk_cache;   // hit, miss, stored, evicted; what failed: refused, broken, not stored
   // Of all that stand above, by their names in torch.lazy.metrics().
   TORCH_LAZY_MODULE_API static const std::vector<std::pair<const char*, Counter Metrics::*>>&
   counters();

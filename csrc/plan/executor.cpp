@@ -15,6 +15,8 @@
 #include "base/config.h"
 #include "base/debug.h"
 #include "ir/print.h"
+#include "offload/copy_on_device.h"
+#include "offload/mirrored_storage.h"
 #include "ops/thread_state.h"
 #include "plan/step_times.h"
 
@@ -98,6 +100,10 @@ class Run {
   }
 
   void perform(const ConstantStep& step) {
+    if (step.value.device() == launcher_.device() && !launcher_.device().is_cpu()) {
+      values_[step.slot] = launcher_.empty({}, {}, step.value.scalar_type());
+      return copy(values_[step.slot], step.value);
+    }
     // Elsewhere filled by a number in the call, which needs no copy from the host.
     values_[step.slot] =
         launcher_.device().is_cpu()
@@ -115,7 +121,11 @@ class Run {
     if (source.is_cpu() && !target.is_cpu() && source.dim() == 0)
       target.fill_(source.item());
     else
-      target.copy_(source);
+      copy(target, source);
+  }
+
+  static void copy(const at::Tensor& target, const at::Tensor& source) {
+    if (!copy_on_device(target, source)) target.copy_(source);
   }
 
   void perform(const CheckStep& step) {
@@ -143,19 +153,29 @@ class Run {
 
   void perform(const OperatorStep& step) {
     pointers_.clear();
+    const size_t reads = step.slots.size() - step.results;
     for (const uint32_t slot : step.slots)
-      pointers_.push_back(values_[slot].unsafeGetTensorImpl()->mutable_data());
+      pointers_.push_back(
+          device_address(values_[slot], pointers_.size() < reads ? Access::kRead : Access::kWrite));
     step.command(pointers_);
   }
 
   void perform(const KernelStep& step) {
     pointers_.clear();
+    if (launcher_.device().is_privateuseone()) use_on_device(step);
     for (const BufferLocation& place : step.pointers)
       pointers_.push_back(
           place.arena
               ? static_cast<char*>(arena_.get()) + place.bytes
               : static_cast<char*>(values_[place.slot].unsafeGetTensorImpl()->mutable_data()));
     launcher_.launch(step, pointers_);
+  }
+
+  void use_on_device(const KernelStep& step) {
+    for (size_t i = 0; i < step.pointers.size(); ++i)
+      if (!step.pointers[i].arena)
+        device_address(values_[step.pointers[i].slot],
+                       step.lowered.buffers[i].written ? Access::kWrite : Access::kRead);
   }
 
   const Plan& plan_;

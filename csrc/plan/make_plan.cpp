@@ -304,6 +304,26 @@ class Planner {
             {described.strides.begin(), described.strides.end()}};
   }
 
+  // What the slot holds: a value, or what region_slot() and copy_of() made.
+  TensorDescription describe_slot(uint32_t slot) const {
+    const auto made = described_.find(slot);
+    return made != described_.end() ? made->second : describe(ValueId(slot));
+  }
+
+  // By the backend's own command, where it has one.
+  void add_copy(uint32_t source, uint32_t target, int64_t origin) {
+    if (options_.operators && !(source < graph_.values.size() && is_on_cpu(ValueId(source)))) {
+      std::optional<OperatorStep> step = copy_step(
+          *options_.operators, source, describe_slot(source), target, describe_slot(target));
+      if (step) {
+        ++plan_.commands;
+        return add(*std::move(step), origin);
+      }
+    }
+    add(CopyStep{source, target}, origin);
+    ++plan_.copies;
+  }
+
   // A tensor of the CPU where the others are on another device: a number that the program changes.
   bool is_on_cpu(ValueId id) const {
     const auto type = value(id).value->type()->cast<c10::TensorType>();
@@ -314,14 +334,17 @@ class Planner {
   uint32_t copy_of(ValueId id, int64_t origin) {
     const CoreValue& source = value(id);
     const uint32_t copy = new_slot();
+    described_[copy] = describe(id);
     add(AllocateStep{copy, source.dtype, source.sizes, source.strides}, origin);
-    add(CopyStep{tensor_slot(id), copy}, origin);
-    ++plan_.copies;
+    add_copy(tensor_slot(id), copy, origin);
     return copy;
   }
 
   uint32_t region_slot(uint32_t base, Layout layout, int64_t origin) {
     const uint32_t slot = new_slot();
+    described_[slot] = {describe_slot(base).dtype,
+                        {layout.sizes.begin(), layout.sizes.end()},
+                        {layout.strides.begin(), layout.strides.end()}};
     add(ViewStep{base, slot, std::move(layout)}, origin);
     return slot;
   }
@@ -342,8 +365,7 @@ class Planner {
       begin += layout.sizes[dim];
       if (joined.count(i)) continue;
       const uint32_t source = tensor_slot(piece);
-      add(CopyStep{source, region_slot(uint32_t(whole), layout, cat.origin)}, cat.origin);
-      ++plan_.copies;
+      add_copy(source, region_slot(uint32_t(whole), layout, cat.origin), cat.origin);
     }
     if (buffer_assignment_.root(whole) == whole) ready_[size_t(whole)] = true;
   }
@@ -364,17 +386,15 @@ class Planner {
     const ValueId made = scatter.outputs[0], base = scatter.inputs[0];
     if (buffer_assignment_.root(made) == made) {
       allocate(made, scatter.origin);
-      add(CopyStep{tensor_slot(base), uint32_t(made)}, scatter.origin);
+      add_copy(tensor_slot(base), uint32_t(made), scatter.origin);
       ready_[size_t(made)] = true;
-      ++plan_.copies;
     }
     // The offset counts from the start of an input's storage; of `made`, from its first element.
     Layout region = scatter.layout;
     region.offset +=
         first_element(made) - (is_input(graph_.base_of(base)) ? first_element(base) : 0);
     const uint32_t target = region_slot(tensor_slot(made), region, scatter.origin);
-    add(CopyStep{tensor_slot(scatter.inputs[1]), target}, scatter.origin);
-    ++plan_.copies;
+    add_copy(tensor_slot(scatter.inputs[1]), target, scatter.origin);
   }
 
   void emit_mutation(NodeId id) {
@@ -384,8 +404,7 @@ class Planner {
     const auto kept = kept_sources_.find(id);
     const uint32_t source =
         kept != kept_sources_.end() ? kept->second : tensor_slot(copy.inputs[1]);
-    add(CopyStep{source, tensor_slot(copy.inputs[0])}, copy.origin);
-    ++plan_.copies;
+    add_copy(source, tensor_slot(copy.inputs[0]), copy.origin);
   }
 
   // A write-back that reads an input may come after another that writes it.
@@ -420,7 +439,8 @@ class Planner {
   Arena arena_;
   std::unordered_map<ValueId, size_t> arena_index_;
   std::map<ValueId, BufferLocation> partials_;
-  std::unordered_map<NodeId, uint32_t> kept_sources_;  // by write-back: a copy of an input
+  std::unordered_map<uint32_t, TensorDescription> described_;  // slots that are no values
+  std::unordered_map<NodeId, uint32_t> kept_sources_;          // by write-back: a copy of an input
   Plan plan_;
 };
 

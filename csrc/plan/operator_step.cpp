@@ -49,4 +49,20 @@ std::optional<OperatorStep> operator_step(
   return step;
 }
 
+std::optional<OperatorStep> copy_step(const OperatorTable& table, uint32_t source,
+                                      const TensorDescription& source_description, uint32_t target,
+                                      const TensorDescription& target_description) {
+  static const OperatorInfo& op = operator_info("aten::copy_", "");
+  const auto found = table.find(op.name);
+  if (found == table.end() || source_description.sizes != target_description.sizes)
+    return std::nullopt;
+  const OperatorCall call{op.name,
+                          &op.handle.schema(),
+                          {{{target_description}, {}}, {{source_description}, {}}, {{}, false}},
+                          {target_description}};
+  OperatorStep step{op.name, found->second(call), {target, source, target}, 1};
+  if (!step.command) return std::nullopt;
+  return step;
+}
+
 }  // namespace torch_lazy

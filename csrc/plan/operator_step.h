@@ -17,4 +17,10 @@ std::optional<OperatorStep> operator_step(
     const std::function<TensorDescription(uint32_t slot)>& describe,
     std::vector<TensorDescription> results);
 
+// The command for a copy between tensors of equal sizes: a call of aten::copy_ whose first argument
+// and result is the target. None where the table has none for it.
+std::optional<OperatorStep> copy_step(const OperatorTable& table, uint32_t source,
+                                      const TensorDescription& source_description, uint32_t target,
+                                      const TensorDescription& target_description);
+
 }  // namespace torch_lazy

@@ -119,6 +119,9 @@ size_t first_write(const Plan& plan) {
       of_inputs.insert(view->slot);
     if (const auto* copy = std::get_if<CopyStep>(&action); copy && of_inputs.count(copy->target))
       return i;
+    if (const auto* command = std::get_if<OperatorStep>(&action))
+      for (size_t r = command->slots.size() - command->results; r < command->slots.size(); ++r)
+        if (of_inputs.count(command->slots[r])) return i;
     if (const auto* kernel = std::get_if<KernelStep>(&action))
       for (size_t p = 0; p < kernel->pointers.size(); ++p)
         if (kernel->lowered.buffers[p].written && !kernel->pointers[p].arena &&

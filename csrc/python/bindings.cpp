@@ -127,6 +127,12 @@ std::string find_backend_library(const std::string& name) {
   }
 }
 
+// Makes the module torch.NAME of a device that a backend's runtime has become.
+void register_device_module(const std::string& name) {
+  const py::gil_scoped_acquire gil;
+  py::module_::import("torch_lazy.runtime_device").attr("_register")(name);
+}
+
 // name, file, error
 py::list describe_backends() {
   py::list result;
@@ -161,6 +167,7 @@ PYBIND11_MODULE(_C, module) {
     register_reference_backend();
     register_cpu_backend();
     set_backend_finder(&find_backend_library);
+    set_runtime_device_listener(&register_device_module);
     set_backend_selector(&select_backend);
     set_device_chooser(&device_type_of_backend);
     set_device_check(&check_execution_device);

@@ -1,6 +1,7 @@
 #include "python/memory_bindings.h"
 
 #include "memory/caching_allocator.h"
+#include "offload/runtime_device.h"
 
 namespace py = pybind11;
 
@@ -20,11 +21,22 @@ py::dict statistics_dict() {
   return result;
 }
 
+// Of the device that a backend's runtime has become.
+py::dict offload_statistics_dict() {
+  const OffloadMemory all = offload_memory();
+  py::dict result;
+  result["allocated_bytes.current"] = all.allocated;
+  result["allocated_bytes.peak"] = all.peak;
+  return result;
+}
+
 }  // namespace
 
 void bind_memory(py::module_& module) {
   module.def("memory_stats", &statistics_dict);
   module.def("reset_peak_memory", &reset_peak_memory);
+  module.def("offload_memory_stats", &offload_statistics_dict);
+  module.def("reset_peak_offload_memory", &reset_peak_offload_memory);
   module.def("empty_cache", &empty_cache, py::call_guard<py::gil_scoped_release>());
 }
 

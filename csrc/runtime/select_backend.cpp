@@ -17,6 +17,7 @@
 #include "base/fork.h"
 #include "base/warn.h"
 #include "base/without_gil.h"
+#include "offload/runtime_device.h"
 #include "runtime/trace_cache.h"
 
 namespace torch_lazy {
@@ -26,6 +27,9 @@ constexpr const char* kDefaultBackend = "cpu";
 
 // Global: set when the plugin is loaded, as there is one Python.
 constinit std::atomic<BackendFinder> backend_finder{nullptr};
+
+// Global for the same reason.
+constinit std::atomic<RuntimeDeviceListener> runtime_device_listener{nullptr};
 
 // Whether the environment's backend has been taken, or another one selected.
 constinit std::atomic<bool> settled{false};
@@ -87,13 +91,22 @@ class SelectingAlone {
 Backend& available_backend(const std::string& name) {
   const BackendFinder find = backend_finder;
   if (!is_registered(name) && find) load_backend_library(name, find(name));
-  return backend_by_name(name);
+  Backend& backend = backend_by_name(name);
+  if (DeviceRuntime* const runtime = backend.device_runtime()) {
+    register_runtime_device(*runtime);
+    if (const RuntimeDeviceListener tell = runtime_device_listener) tell(runtime->type_name());
+  }
+  return backend;
 }
 
 }  // namespace
 
 void set_backend_finder(BackendFinder finder) {
   backend_finder = finder;
+}
+
+void set_runtime_device_listener(RuntimeDeviceListener listener) {
+  runtime_device_listener = listener;
 }
 
 void select_backend(const std::string& name) {

@@ -14,6 +14,11 @@ namespace torch_lazy {
 using BackendFinder = std::string (*)(const std::string& name);
 TORCH_LAZY_MODULE_API void set_backend_finder(BackendFinder finder);
 
+// Told the name of a device that a backend's runtime has become (offload/), before it is used; more
+// than once, it may be. May take the GIL.
+using RuntimeDeviceListener = void (*)(const std::string& name);
+TORCH_LAZY_MODULE_API void set_runtime_device_listener(RuntimeDeviceListener listener);
+
 // Windows are compiled by this backend from now on: its library is loaded, it is made, and what
 // other backends have compiled is forgotten; windows that are pending run as they would have.
 // Raises where that fails, and changes nothing then. Must be called without a lock.

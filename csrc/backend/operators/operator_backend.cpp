@@ -2,11 +2,25 @@
 
 #include "base/config.h"
 #include "base/debug.h"
+#include "offload/mirrored_storage.h"
 #include "passes/pipeline.h"
 #include "plan/executor.h"
 #include "plan/make_plan.h"
 
 namespace torch_lazy {
+namespace {
+
+// Their bytes move once, and not with every run.
+void keep_constants_on_device(Plan& plan, c10::Device device) {
+  for (PlanStep& step : plan.steps) {
+    auto* const constant = std::get_if<ConstantStep>(&step.action);
+    if (!constant) continue;
+    constant->value = constant->value.to(device);
+    device_address(constant->value, Access::kRead);
+  }
+}
+
+}  // namespace
 
 std::shared_ptr<Executable> OperatorBackend::compile(std::shared_ptr<torch::jit::Graph> graph,
                                                      const CompileOptions& options) {
@@ -15,6 +29,7 @@ std::shared_ptr<Executable> OperatorBackend::compile(std::shared_ptr<torch::jit:
   wanted.device = options.device;
   wanted.operators = &operators_;
   Plan plan = make_plan(core_graph_of(*graph, options.inputs), options.inputs, wanted);
+  if (runtime_) keep_constants_on_device(plan, options.device);
   if (config().debug >= kDebugPasses) debug_print("plan\n" + to_string(plan));
   return std::make_shared<PlanExecutable>(std::move(plan),
                                           std::make_unique<Launcher>(options.device));

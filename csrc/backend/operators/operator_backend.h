@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "backend/device_runtime.h"
 #include "backend/operator_table.h"
 #include "base/api.h"
 
@@ -15,8 +16,16 @@ class TORCH_LAZY_API OperatorBackend : public Backend {
   // `device_name`: of the hardware, for users to read.
   OperatorBackend(c10::DeviceType type, std::string device_name, OperatorTable operators)
       : type_(type), device_name_(std::move(device_name)), operators_(std::move(operators)) {}
+  // For a device that PyTorch has no kernels for.
+  OperatorBackend(std::unique_ptr<DeviceRuntime> runtime, std::string device_name,
+                  OperatorTable operators)
+      : type_(c10::kPrivateUse1),
+        device_name_(std::move(device_name)),
+        operators_(std::move(operators)),
+        runtime_(std::move(runtime)) {}
 
   std::optional<c10::DeviceType> device_type() const override { return type_; }
+  DeviceRuntime* device_runtime() override { return runtime_.get(); }
   std::string device_name() const override { return device_name_; }
   std::shared_ptr<Executable> compile(std::shared_ptr<torch::jit::Graph> graph,
                                       const CompileOptions& options) override;
@@ -25,6 +34,7 @@ class TORCH_LAZY_API OperatorBackend : public Backend {
   const c10::DeviceType type_;
   const std::string device_name_;
   const OperatorTable operators_;
+  const std::unique_ptr<DeviceRuntime> runtime_;  // null where PyTorch has kernels
 };
 
 }  // namespace torch_lazy

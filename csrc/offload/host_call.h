@@ -1,0 +1,76 @@
+// One call of an operator on the host in the device's stead: CPU tensors in the place of the
+// device's, and back. Tensors that share a storage share one on the other side, and one that comes
+// twice stays one, so results that alias arguments do so on the device.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "offload/mirrored_storage.h"
+#include "ops/operator_info.h"
+
+namespace torch_lazy {
+
+class HostCall {
+ public:
+  explicit HostCall(const OperatorInfo& op);
+
+  // An argument as the CPU's kernel takes it. CPU tensors stay: numbers and, in lists, indices.
+  // Raises where a tensor is on another device than the current one.
+  c10::IValue to_host(size_t argument, const c10::IValue& value);
+  at::Tensor to_host(const at::Tensor& tensor, Access access);
+  // What the operator does with a tensor of that argument.
+  Access access(size_t argument, const at::Tensor& tensor) const;
+
+  // Calls `operation`; then arguments have the bytes, sizes and storages that it gave their
+  // counterparts. What it was to overwrite and did not, because it raised, keeps its bytes.
+  template <class Operation>
+  void run(const Operation& operation) {
+    try {
+      operation();
+    } catch (...) {
+      write_back(/*raised=*/true);
+      throw;
+    }
+    write_back(/*raised=*/false);
+  }
+
+  // A result as the device's.
+  c10::IValue to_device(const c10::IValue& value);
+  at::Tensor to_device(const at::Tensor& tensor);
+
+ private:
+  struct Storage {
+    c10::Storage device, host;
+    Access access;
+  };
+  struct Tensor {
+    at::Tensor device, host;
+  };
+
+  c10::Storage to_host(const c10::Storage& storage, Access access);
+  c10::Storage to_device(const c10::Storage& storage);
+  void write_back(bool raised);
+  void write_back(const Tensor& tensor);
+
+  const OperatorInfo& op_;
+  const c10::Device here_;
+  bool makes_views_ = false;  // it touches no memory
+  std::vector<Tensor> tensors_;
+  std::vector<Storage> storages_;
+};
+
+// Calls visit with every tensor, undefined ones too, of a value.
+template <class Visit>
+void for_each_tensor(const c10::IValue& value, const Visit& visit) {
+  if (value.isTensor()) return visit(value.toTensor());
+  if (!value.isTensorList() && !value.isOptionalTensorList()) return;
+  for (const c10::IValue& element : value.toListRef())
+    if (element.isTensor()) visit(element.toTensor());
+}
+
+}  // namespace torch_lazy
