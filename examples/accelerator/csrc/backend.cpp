@@ -8,6 +8,9 @@
 #include <limits>
 
 #include "commands.h"
+#if !ACCELERATOR_EAGER
+#include "runtime.h"
+#endif
 
 namespace accelerator {
 namespace {
@@ -84,6 +87,8 @@ const torch_lazy::OperatorTable& operators() {
       {"aten::bmm", matrix_product},
       {"aten::addmm", matrix_product},
       {"aten::cat", cat},
+      {"aten::copy_", copy_to},
+      {"aten::nll_loss_forward", nll_loss},
       {"aten::embedding", embedding},
       {"aten::index_select", gather},
       {"aten::gather", gather},
@@ -93,7 +98,12 @@ const torch_lazy::OperatorTable& operators() {
 
 class AcceleratorBackend final : public torch_lazy::OperatorBackend {
  public:
+#if ACCELERATOR_EAGER
   AcceleratorBackend() : OperatorBackend(c10::kPrivateUse1, "example accelerator", operators()) {}
+#else
+  AcceleratorBackend()
+      : OperatorBackend(std::make_unique<Runtime>(), "example accelerator", operators()) {}
+#endif
 };
 
 }  // namespace

@@ -123,6 +123,21 @@ inline DeviceCommand cast(const OperatorCall& call) {
   });
 }
 
+/// Into memory that there is: of a tensor that a program keeps, or a part of one.
+inline DeviceCommand copy_to(const OperatorCall& call) {
+  const TensorDescription& result = call.results[0];
+  const Loop<2> loop{result.sizes, {result.strides, broadcast(call.arguments[1], result.sizes)}};
+  return for_type(kCast, call.arguments[1].tensors[0].dtype, [&]<typename From>(From) {
+    return for_type(kCast, result.dtype, [&]<typename To>(To) {
+      return on_queue([loop](const Memory& memory) {
+        const auto* const from = static_cast<const From*>(memory[1]);
+        auto* const to = static_cast<To*>(memory[2]);
+        loop.run([&](const auto& at) { to[at[0]] = c10::convert<To>(from[at[1]]); });
+      });
+    });
+  });
+}
+
 inline DeviceCommand full(const OperatorCall& call) {
   const c10::Scalar number = call.arguments[1].constant.toScalar();
   return for_type(kAll, call.results[0].dtype, [&]<typename T>(T) {
@@ -272,6 +287,29 @@ inline DeviceCommand gather(const OperatorCall& call) {
     along_indices[dimension] = indices.strides[0];
   }
   return look_up(call, dimension, std::move(others), indices, std::move(along_indices));
+}
+
+/// nll_loss_forward of rows without weights, summed or averaged; the second result counts targets.
+inline DeviceCommand nll_loss(const OperatorCall& call) {
+  const TensorDescription& rows = call.arguments[0].tensors[0];
+  const int64_t reduction = call.arguments[3].constant.toInt(),
+                ignored = call.arguments[4].constant.toInt();
+  if (rows.sizes.size() != 2 || !call.arguments[2].constant.isNone() || reduction == 0) return {};
+  return for_type(kFloats, rows.dtype, [&]<typename T>(T) {
+    return on_queue([=, step = call.arguments[1].tensors[0].strides[0]](const Memory& memory) {
+      double sum = 0, count = 0;
+      for (int64_t i = 0; i < rows.sizes[0]; ++i) {
+        const int64_t target = static_cast<const int64_t*>(memory[1])[i * step];
+        if (target == ignored) continue;
+        TORCH_CHECK_INDEX(target >= 0 && target < rows.sizes[1], "Target ", target,
+                          " is out of bounds.");
+        sum -= static_cast<const T*>(memory[0])[i * rows.strides[0] + target * rows.strides[1]];
+        count += 1;
+      }
+      *static_cast<T*>(memory[2]) = T(reduction == 1 ? sum / count : sum);
+      *static_cast<T*>(memory[3]) = T(count);
+    });
+  });
 }
 
 }  // namespace accelerator
