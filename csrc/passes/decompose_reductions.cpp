@@ -72,10 +72,10 @@ Term product_along(Term x, int64_t dim, bool keepdim) {
   else
     type.sizes.erase(type.sizes.begin() + dim);
   type.strides = contiguous_strides(type.sizes);
-  return {&builder,
-          builder.call("aten::prod", "dim_int",
-                       {x.value, builder.integer(dim), builder.boolean(keepdim), builder.none()},
-                       type)};
+  return {&builder, builder.call("aten::prod", "dim_int",
+                                 {x.value, builder.integer(dim), builder.boolean(keepdim),
+                                  accumulated_dtype(x)},
+                                 type)};
 }
 
 void add_product_rules(RuleTable& table) {

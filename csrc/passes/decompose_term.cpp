@@ -104,9 +104,15 @@ Term logical_not(Term a) {
   return unary("logical_not", a);
 }
 
+torch::jit::Value* accumulated_dtype(Term x) {
+  const bool widened =
+      c10::isIntegralType(x.dtype(), /*includeBool=*/true) && x.dtype() != c10::kLong;
+  return widened ? x.builder->integer(int64_t(x.dtype())) : x.builder->none();
+}
+
 Term sum(Term x, c10::IntArrayRef dims, bool keepdim) {
   return term(x, x.builder->reduce("aten::sum", "dim_IntList", x.value, dims, keepdim, x.dtype(),
-                                   {x.builder->none()}));
+                                   {accumulated_dtype(x)}));
 }
 
 Term amax(Term x, c10::IntArrayRef dims, bool keepdim) {

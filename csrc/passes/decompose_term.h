@@ -94,6 +94,10 @@ inline Term reciprocal(Term x) {
   return unary("reciprocal", x);
 }
 
+// The argument `dtype` with which ATen sums or multiplies elements of the term in their own dtype;
+// without, it widens integers.
+torch::jit::Value* accumulated_dtype(Term x);
+
 // Reductions over dimensions of `dims`, in the term's dtype.
 Term sum(Term x, c10::IntArrayRef dims, bool keepdim = true);
 Term amax(Term x, c10::IntArrayRef dims, bool keepdim = true);

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -93,6 +94,42 @@ TEST(OperatorBackendTest, ACallThatTheTableRefusesIsATens) {
 
   EXPECT_TRUE(at::equal(outputs.at(0), product.tensor));
   EXPECT_TRUE(performed.empty());
+}
+
+TEST(OperatorBackendTest, ASumThatATenWouldWidenKeepsItsDtype) {
+  OperatorBackend backend(c10::DeviceType::CPU, "test", {});
+  TapeBuilder window;
+  const Handle x = window.input(at::full({3, 4}, 100, at::kByte));
+  const std::vector<int64_t> rows{0};
+  const Handle sum =
+      window.call("aten::sum", "dim_IntList", {x, rows, false, int64_t(at::kByte)})[0];
+  const Handle product = window.call("aten::prod", "dim_int", {x, 0, false, int64_t(at::kByte)})[0];
+
+  const auto outputs = compile(backend, window, {sum, product}).outputs(window.inputs());
+
+  EXPECT_TRUE(at::equal(outputs.at(0), sum.tensor));
+  EXPECT_TRUE(at::equal(outputs.at(1), product.tensor));
+}
+
+TEST(OperatorBackendTest, ACopyIntoKeptMemoryIsTheTablesWhereItHasCopies) {
+  size_t copies = 0;
+  const MakeCommand copy = [&copies](const OperatorCall& call) -> DeviceCommand {
+    return [&copies, bytes = elements(call.results[0]) * 4](c10::ArrayRef<void*> addresses) {
+      ++copies;
+      EXPECT_EQ(addresses[0], addresses[2]);
+      std::memcpy(addresses[2], addresses[1], size_t(bytes));
+    };
+  };
+  OperatorBackend backend(c10::DeviceType::CPU, "test", {{"aten::copy_", copy}});
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({3, 4}));
+  window.call("aten::sin_", "", {x});
+
+  const std::vector<at::Tensor> inputs = window.inputs();
+  compile(backend, window, {}).outputs(inputs);
+
+  EXPECT_TRUE(at::equal(inputs.at(0), x.tensor));
+  EXPECT_EQ(copies, 1);
 }
 
 TEST(OperatorBackendTest, AWriteToAnInputIsACopyAtTheEnd) {
