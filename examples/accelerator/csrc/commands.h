@@ -294,7 +294,7 @@ inline DeviceCommand nll_loss(const OperatorCall& call) {
   const TensorDescription& rows = call.arguments[0].tensors[0];
   const int64_t reduction = call.arguments[3].constant.toInt(),
                 ignored = call.arguments[4].constant.toInt();
-  if (rows.sizes.size() != 2 || !call.arguments[2].constant.isNone() || reduction == 0) return {};
+  if (rows.sizes.size() != 2 || !call.arguments[2].tensors.empty() || reduction == 0) return {};
   return for_type(kFloats, rows.dtype, [&]<typename T>(T) {
     return on_queue([=, step = call.arguments[1].tensors[0].strides[0]](const Memory& memory) {
       double sum = 0, count = 0;
