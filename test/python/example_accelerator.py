@@ -23,10 +23,14 @@ def hot(step, runs=5):
 """
 
 
-def install(target: Path) -> Path:
-    """Has pip install the example into `target`; its objects stay in examples/accelerator/build."""
+def install(target: Path, eager: bool) -> Path:
+    """Has pip install the example into `target`, with eager kernels for PyTorch or without.
+
+    Its objects stay in examples/accelerator/build.
+    """
     options = ["-q", "--no-build-isolation", "--no-deps", "--disable-pip-version-check"]
-    run(target, "-m", "pip", "install", *options, "--target", target, SOURCES)
+    choice = f"-DACCELERATOR_EAGER={'ON' if eager else 'OFF'}"
+    run(target, "-m", "pip", "install", *options, "--target", target, SOURCES, CMAKE_ARGS=choice)
     return target
 
 
