@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 
 #include "device/lazy_tensor.h"
+#include "offload/mirrored_storage.h"
 #include "ops/thread_state.h"
 
 namespace torch_lazy {
@@ -66,6 +67,10 @@ void resize_storage(const c10::Storage& storage, int64_t bytes) {
               "cannot resize a storage on memory that came from outside or is shared with other "
               "processes: clone the tensor, and resize the storage of the copy");
   const StepThreadState state;
+  if (MirroredStorage* const mirror = mirrored(lazy.state.buffer)) {
+    mirror->resize(size_t(bytes));
+    return lazy.set_nbytes(size_t(bytes));
+  }
   const at::Tensor before = bytes_of(lazy.state.buffer);
   const at::Tensor after = at::empty({bytes}, before.options());
   const int64_t kept = std::min(bytes, before.numel());

@@ -87,8 +87,9 @@ at::Tensor HostCall::to_host(const at::Tensor& tensor, Access access) {
 
 c10::Storage HostCall::to_host(const c10::Storage& storage, Access access) {
   MirroredStorage* const mirror = mirrored(storage);
-  TORCH_CHECK(mirror, op_.name, ": expected a storage of device ", here_, ", but found one on ",
-              storage.device());
+  TORCH_CHECK(mirror, op_.name, ": expected a storage that device ", here_,
+              " has made, but found part of one, or memory from outside, on ", storage.device(),
+              ": copy it to the CPU first");
   c10::Storage host = mirror->on_host(access, op_.name);
   for (Storage& known : storages_) {
     if (!known.device.is_alias_of(storage)) continue;

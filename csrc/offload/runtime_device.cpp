@@ -75,9 +75,13 @@ struct RuntimeAllocator final : c10::Allocator {
   }
 };
 
+// Only a block of its own: a slice of another storage is memory that is mirrored there.
 c10::intrusive_ptr<c10::StorageImpl> make_mirrored(c10::StorageImpl::use_byte_size_t by_bytes,
                                                    c10::SymInt bytes, c10::DataPtr memory,
                                                    c10::Allocator* allocator, bool resizable) {
+  if (memory.get() != nullptr && memory.get_deleter() != &free_block)
+    return c10::make_intrusive<c10::StorageImpl>(by_bytes, std::move(bytes), std::move(memory),
+                                                 allocator, resizable);
   return c10::make_intrusive<MirroredStorage>(by_bytes, std::move(bytes), std::move(memory),
                                               allocator, resizable);
 }

@@ -6,7 +6,6 @@ on the CPU, and so its random numbers are the CPU's.
 
 from __future__ import annotations
 
-import functools
 import os
 import types
 from typing import Any
@@ -87,11 +86,18 @@ class _RuntimeDevice(types.ModuleType):
     # ---- memory
 
     def memory_stats(self, device: Any = None) -> dict[str, int]:
-        """Bytes of the device that tensors have, now and at most, over all devices."""
+        """Bytes of the device that tensors have, now and at most, over all devices.
+
+        What is freed goes back to the backend, so that nothing more is reserved.
+        """
         from torch_lazy import _C
 
-        stats = _C.offload_memory_stats()
-        return {**stats, **{f"allocated_bytes.all.{k.split('.')[1]}": v for k, v in stats.items()}}
+        stats: dict[str, int] = {}
+        for name, count in _C.offload_memory_stats().items():
+            when = name.split(".")[1]
+            for kind in ("allocated_bytes", "reserved_bytes"):
+                stats[f"{kind}.{when}"] = stats[f"{kind}.all.{when}"] = count
+        return stats
 
     def memory_allocated(self, device: Any = None) -> int:
         """Bytes of the device that tensors have."""
@@ -101,19 +107,17 @@ class _RuntimeDevice(types.ModuleType):
         """The most of that since :meth:`reset_peak_memory_stats`."""
         return self.memory_stats()["allocated_bytes.peak"]
 
-    @functools.wraps(memory_allocated)
-    def memory_reserved(self, device: Any = None) -> int:
-        return self.memory_allocated()
-
-    @functools.wraps(max_memory_allocated)
-    def max_memory_reserved(self, device: Any = None) -> int:
-        return self.max_memory_allocated()
+    memory_reserved = memory_allocated
+    max_memory_reserved = max_memory_allocated
 
     def reset_peak_memory_stats(self, device: Any = None) -> None:
         """Lets the peak begin at what is in use now."""
         from torch_lazy import _C
 
         _C.reset_peak_offload_memory()
+
+    reset_max_memory_allocated = reset_peak_memory_stats
+    reset_max_memory_cached = reset_peak_memory_stats
 
     def empty_cache(self) -> None:
         """Does nothing: what is freed goes back to the backend at once."""

@@ -57,6 +57,17 @@ def _on_the_buffer(original: Callable[..., Any], shared: bool = False) -> Callab
     return method
 
 
+def _from_the_host(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The method for lazy storages too, on a CPU storage: some devices' memory it cannot read."""
+
+    @functools.wraps(original)
+    def method(self: UntypedStorage, *args: Any, **kwargs: Any) -> Any:
+        storage = _bytes_of(self).cpu() if _is_lazy(self) else self
+        return original(storage, *args, **kwargs)
+
+    return method
+
+
 def _new(original: Callable[..., UntypedStorage]) -> Callable[..., UntypedStorage]:
     @functools.wraps(original)
     def __new__(cls: type, *args: Any, device: _Device | None = None, **kwargs: Any) -> Any:
@@ -180,11 +191,11 @@ def install() -> None:
         "fill_",
         "__setitem__",
         "_byteswap",
-        "_write_file",
         "_set_from_file",
         "_get_filename",
     ):
         setattr(UntypedStorage, name, _on_the_buffer(getattr(UntypedStorage, name)))
+    UntypedStorage._write_file = _from_the_host(UntypedStorage._write_file)
     for name in ("share_memory_", "_share_fd_cpu_", "_share_filename_cpu_"):
         setattr(UntypedStorage, name, _on_the_buffer(getattr(UntypedStorage, name), shared=True))
     UntypedStorage.__new__ = _new(UntypedStorage.__new__)
