@@ -15,10 +15,18 @@
 #include "device/call.h"
 #include "device/register.h"
 #include "device/replace_tensors.h"
+#include "offload/host_call.h"
+#include "offload/runtime_device.h"
 #include "ops/thread_state.h"
 
 namespace torch_lazy {
 namespace {
+
+// Where it runs: on the host for a device whose operators do.
+c10::DispatchKeySet collective_keys() {
+  const bool offloaded = has_offload_runtime() && execution_device().type == c10::kPrivateUse1;
+  return offloaded ? c10::DispatchKeySet(c10::DispatchKey::CPU) : inner_keys();
+}
 
 // The lazy tensors of one call, and the CPU tensors on their memory that the backend is given.
 class Exchanged {
@@ -55,7 +63,8 @@ class Exchanged {
     recorder.resolve(impl->binding, impl->state());
     if (recorder.binds(impl->state())) recorder.sync(Flush::by(op_));
     const StepThreadState state;
-    pairs_.push_back({at::alias(impl->inner()), lazy});
+    const at::Tensor inner = at::alias(impl->inner());
+    pairs_.push_back({mirrored(inner.storage()) ? lent_on_host(inner) : inner, lazy});
     return pairs_.back().inner;
   }
 
@@ -111,7 +120,7 @@ void collective_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet,
   const size_t base = stack->size() - op.schema().arguments().size();
   const auto tensors = std::make_shared<Exchanged>(operator_info(op));
   for (size_t i = base; i < stack->size(); ++i) (*stack)[i] = tensors->to_inner((*stack)[i]);
-  op.redispatchBoxed(inner_keys(), stack);
+  op.redispatchBoxed(collective_keys(), stack);
   for (size_t i = base; i < stack->size(); ++i) {
     c10::IValue& returned = (*stack)[i];
     if (is_work(returned))

@@ -45,6 +45,13 @@ bool writes(Access access) {
 
 }  // namespace
 
+at::Tensor lent_on_host(const at::Tensor& tensor) {
+  MirroredStorage& storage = *mirrored(tensor.storage());
+  c10::Storage host = storage.on_host(Access::kWrite, "lent");
+  storage.wrote_on_host();
+  return counterpart(tensor, std::move(host), DispatchKey::CPU);
+}
+
 HostCall::HostCall(const OperatorInfo& op)
     : op_(op),
       here_(c10::impl::VirtualGuardImpl(c10::kPrivateUse1).getDevice()),

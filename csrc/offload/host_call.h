@@ -64,6 +64,11 @@ class HostCall {
   std::vector<Storage> storages_;
 };
 
+// A CPU tensor over the host's bytes of one of the device's, which are the newest from now on:
+// whoever is given it may read and write them, on other threads too, until the device is used
+// again.
+at::Tensor lent_on_host(const at::Tensor& tensor);
+
 // Calls visit with every tensor, undefined ones too, of a value.
 template <class Visit>
 void for_each_tensor(const c10::IValue& value, const Visit& visit) {

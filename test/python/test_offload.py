@@ -172,3 +172,19 @@ print(hot(step, 1).tolist())
     printed = run(offload_site, "-c", PRELUDE + script, **BACKEND)
 
     assert printed.splitlines() == ["accel: this command was to fail", "[3.0, 3.0, 3.0, 3.0]"]
+
+
+def test_collectives_exchange_the_hosts_bytes(offload_site, tmp_path):
+    script = f"""
+import torch.distributed as dist
+dist.init_process_group("gloo", init_method="file://{tmp_path / "store"}", rank=0, world_size=1)
+x = torch.ones(4).to("lazy")
+y = hot(lambda: x * 2)
+dist.all_reduce(y)
+print((y + 1).tolist())
+dist.destroy_process_group()
+"""
+
+    printed = run(offload_site, "-c", PRELUDE + script, **BACKEND)
+
+    assert printed.splitlines() == ["[3.0, 3.0, 3.0, 3.0]"]
