@@ -26,6 +26,7 @@ struct Config {
   std::atomic<bool> verify{false};       // run every window both ways and compare
   std::atomic<bool> check_effects{false};  // compare storages before and after each operator
   std::atomic<bool> verify_passes{false};  // check graphs after every pass, loops before printing
+  std::atomic<bool> blocking{false};       // wait for the device behind each step of a window
   std::atomic<bool> warn_fallbacks{true};
   std::atomic<bool> perf_map{false};      // kernels are named in /tmp/perf-<pid>.map
   std::atomic<int64_t> debug{0};          // see base/debug.h

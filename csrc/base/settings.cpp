@@ -188,6 +188,9 @@ std::vector<Setting> checking_settings() {
            "and writes; for debugging, slow"),
       flag("verify_passes", &Config::verify_passes,
            "check graphs after every pass of a compile, and loops before they are printed"),
+      flag("blocking", &Config::blocking,
+           "wait for the device behind each step of a window, so that an error which it would tell "
+           "later names its operation and line; nothing on the CPU, which does not run behind"),
       flag("warn_fallbacks", &Config::warn_fallbacks,
            "warn once for each operator whose effects are not known, and of the first window that "
            "is not compiled"),

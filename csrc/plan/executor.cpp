@@ -8,6 +8,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/ge.h>
 #include <ATen/ops/lt.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <algorithm>
 #include <chrono>
@@ -66,10 +67,10 @@ class Run {
       if (plan_.arena_bytes > 0) arena_ = launcher_.allocate(size_t(plan_.arena_bytes));
       for (; at < plan_.steps.size(); ++at) {
         const PlanStep& step = plan_.steps[at];
-        if (times == nullptr) [[likely]]
+        if (times == nullptr && !blocking_) [[likely]]
           perform(step);
         else
-          perform_timed(step, *times);
+          perform_and_wait(step, times);
         for (const uint32_t slot : step.released) values_[slot].reset();
       }
     } catch (...) {
@@ -88,11 +89,14 @@ class Run {
     std::visit([&](const auto& action) { perform(action); }, step.action);
   }
 
-  void perform_timed(const PlanStep& step, StepTimes& times) {
-    const StepCost cost = cost_of(step, values_);
+  void perform_and_wait(const PlanStep& step, StepTimes* times) {
+    const StepCost cost = times ? cost_of(step, values_) : StepCost();
     const Clock::time_point begin = Clock::now();
     perform(step);
-    times.add(cost, Clock::now() - begin);
+    const c10::Device device = launcher_.device();
+    if (!device.is_cpu())
+      c10::impl::getDeviceGuardImpl(device.type())->synchronizeDevice(device.index());
+    if (times) times->add(cost, Clock::now() - begin);
   }
 
   void perform(const AllocateStep& step) {
@@ -180,6 +184,7 @@ class Run {
 
   const Plan& plan_;
   const Launcher& launcher_;
+  const bool blocking_ = config().blocking;
   const StepThreadState state_;
   Values values_;
   StepRunner runner_;

@@ -18,8 +18,7 @@ struct StepCost {
 // Of a step that is about to run on the values.
 StepCost cost_of(const PlanStep& step, const Values& values);
 
-// Steps of one run, by name. Times are those of the calling thread: of a device that works
-// asynchronously they are what it takes to launch.
+// Steps of one run, by name. Times are those of the calling thread, which waits for the device.
 class StepTimes {
  public:
   void add(const StepCost& cost, std::chrono::nanoseconds time);

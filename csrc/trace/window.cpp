@@ -75,13 +75,20 @@ RunResult run_alone(const CompiledTrace::Version& version, c10::ArrayRef<at::Ten
 
 // What is to be reported of a run that failed although the same operations then succeed: a device
 // that runs behind the host tells of what earlier windows left to it wherever one waits, and only
-// once. Memory that a plan wants and operations do not is no such news.
-std::exception_ptr device_error(const std::exception_ptr& error, c10::Device device) {
+// once. Memory that a plan wants and operations do not is no such news. The operation is the one
+// that failed only where each was waited for.
+std::exception_ptr device_error(const std::exception_ptr& error, c10::Device device,
+                                const Tape::Entry& operation) {
   if (device.is_cpu()) return nullptr;
   try {
     std::rethrow_exception(error);
   } catch (const c10::OutOfMemoryError&) {
     return nullptr;
+  } catch (c10::Error& raised) {
+    if (config().blocking) return with_location(error, operation);
+    raised.add_context("told late by device " + device.str());
+    raised.add_context("with TORCH_LAZY_BLOCKING=1 its operation and line are named");
+    return std::current_exception();
   } catch (...) {
     return error;
   }
@@ -198,7 +205,9 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
   increment(metrics().windows_run);
   inputs.resize(own_inputs);
   if (result.failure && result.unchanged) {
-    const std::exception_ptr reported = device_error(result.failure->error, device());
+    const size_t operation = version.graph.operations.at(result.failure->operation);
+    const std::exception_ptr reported =
+        device_error(result.failure->error, device(), tape_.entry(operation));
     lock.lock();
     inputs_ = std::move(inputs);
     const std::exception_ptr error = run_by_operation(lock, tape_.size());

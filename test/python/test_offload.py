@@ -174,6 +174,28 @@ print(hot(step, 1).tolist())
     assert printed.splitlines() == ["accel: this command was to fail", "[3.0, 3.0, 3.0, 3.0]"]
 
 
+def test_a_failure_names_its_operation_where_each_is_waited_for(offload_site):
+    script = """
+x = torch.ones(4).to("lazy")
+step = lambda: (x + 1).tanh() * 3
+hot(step)
+torch_accelerator.inject(failing_command=2)
+try:
+    hot(step, 1)
+except RuntimeError as error:
+    print(*str(error).splitlines()[:3], sep="\\n")
+print(hot(step, 1).tolist() == (x.cpu() + 1).tanh().mul(3).tolist())
+"""
+
+    printed = run(offload_site, "-c", PRELUDE + script, TORCH_LAZY_BLOCKING="1", **BACKEND)
+
+    error, operation, line, equal = printed.splitlines()
+    assert error == "accel: this command was to fail"
+    assert operation == "  raised by the deferred operation aten::tanh"
+    assert line.startswith("  recorded at <string>:")
+    assert equal == "True"
+
+
 def test_collectives_exchange_the_hosts_bytes(offload_site, tmp_path):
     script = f"""
 import torch.distributed as dist
