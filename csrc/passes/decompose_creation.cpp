@@ -39,7 +39,8 @@ void add_range_rules(RuleTable& table) {
     auto* const no = builder.none();
     const Term made{&builder, builder.call("aten::arange", "start_step",
                                            {start.value, end.value, step.value,
-                                            builder.integer(int64_t(type.dtype)), no, no, no},
+                                            builder.integer(int64_t(type.dtype)), no,
+                                            builder.device_argument(type.device), no},
                                            type)};
     return d.finish(made);
   };

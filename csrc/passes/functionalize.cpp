@@ -235,10 +235,11 @@ class Functionalizer {
       Value* number =
           node.inputs().size() > 1 ? argument(node.input(1), node) : builder_.integer(0);
       Value* const no = builder_.none();
-      Value* value = builder_.call("aten::full", "",
-                                   {builder_.integers(type.sizes), number,
-                                    builder_.integer(int64_t(type.dtype)), no, no, no},
-                                   type);
+      Value* value = builder_.call(
+          "aten::full", "",
+          {builder_.integers(type.sizes), number, builder_.integer(int64_t(type.dtype)), no,
+           builder_.device_argument(type.device), no},
+          type);
       contents_.write(place, value, origin_);
     }
   }

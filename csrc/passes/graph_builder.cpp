@@ -161,6 +161,10 @@ Value* GraphBuilder::none() {
   return constant("none", {});
 }
 
+Value* GraphBuilder::device_argument(c10::Device device) {
+  return device.is_cpu() ? none() : constant("d" + device.str(), device);
+}
+
 Value* GraphBuilder::undefined() {
   Value*& known = constants_["undefined"];
   if (known && known->uses().size() < kMostUsesOfConstant) return known;
@@ -298,7 +302,8 @@ Value* GraphBuilder::clone(Value* value, const TensorInfo& type) {
 Value* GraphBuilder::full(const at::Scalar& value, const TensorInfo& type) {
   Value* const no = none();
   return call("aten::full", "",
-              {integers(type.sizes), scalar(value), integer(int64_t(type.dtype)), no, no, no},
+              {integers(type.sizes), scalar(value), integer(int64_t(type.dtype)), no,
+               device_argument(type.device), no},
               type);
 }
 
@@ -306,7 +311,8 @@ Value* GraphBuilder::iota(int64_t count) {
   Value* const no = none();
   TensorInfo type{c10::kLong, info_of(source_->output(0)).device, {count}, {1}};
   return call("aten::arange", "start_step",
-              {integer(0), integer(count), integer(1), integer(int64_t(c10::kLong)), no, no, no},
+              {integer(0), integer(count), integer(1), integer(int64_t(c10::kLong)), no,
+               device_argument(type.device), no},
               type);
 }
 

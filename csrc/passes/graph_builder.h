@@ -78,6 +78,8 @@ class GraphBuilder {
 
   // ---- Constants ----
   Value* none();
+  // What an operator that makes tensors is told of their device: nothing on the CPU.
+  Value* device_argument(c10::Device device);
   Value* undefined();  // as an argument
   Value* boolean(bool value);
   Value* integer(int64_t value);

@@ -121,6 +121,19 @@ def test_operators_behave_as_on_the_cpu(offload_site):
     )
 
 
+def test_a_number_that_changes_fills_memory_of_the_device(offload_site):
+    script = """
+x = torch.arange(3.0).to("lazy")
+for number in (0.5, 1.5, 2.5, 3.5, 4.5):
+    y = hot(lambda: torch.empty_like(x).fill_(number) + x, 1)
+print(y.tolist(), torch.lazy.metrics()["dynamic_scalars"])
+"""
+
+    printed = run(offload_site, "-c", PRELUDE + script, ACCEL_LONGEST_DELAY="2000", **BACKEND)
+
+    assert printed.splitlines() == ["[4.5, 5.5, 6.5] 1"]
+
+
 def test_the_device_has_the_backends_name_and_counts_its_memory(offload_site):
     script = """
 import torch
