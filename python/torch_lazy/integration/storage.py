@@ -68,6 +68,23 @@ def _from_the_host(original: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+def _through_the_host(original: Callable[..., UntypedStorage]) -> Callable[..., UntypedStorage]:
+    """As :func:`_from_the_host`, for a method that writes the storage."""
+
+    @functools.wraps(original)
+    def method(self: UntypedStorage, *args: Any, **kwargs: Any) -> UntypedStorage:
+        if not _is_lazy(self):
+            return original(self, *args, **kwargs)
+        buffer = _bytes_of(self)
+        host = buffer.cpu()
+        original(host, *args, **kwargs)
+        if host is not buffer:
+            buffer.copy_(host)
+        return self
+
+    return method
+
+
 def _new(original: Callable[..., UntypedStorage]) -> Callable[..., UntypedStorage]:
     @functools.wraps(original)
     def __new__(cls: type, *args: Any, device: _Device | None = None, **kwargs: Any) -> Any:
@@ -191,11 +208,11 @@ def install() -> None:
         "fill_",
         "__setitem__",
         "_byteswap",
-        "_set_from_file",
         "_get_filename",
     ):
         setattr(UntypedStorage, name, _on_the_buffer(getattr(UntypedStorage, name)))
     UntypedStorage._write_file = _from_the_host(UntypedStorage._write_file)
+    UntypedStorage._set_from_file = _through_the_host(UntypedStorage._set_from_file)
     for name in ("share_memory_", "_share_fd_cpu_", "_share_filename_cpu_"):
         setattr(UntypedStorage, name, _on_the_buffer(getattr(UntypedStorage, name), shared=True))
     UntypedStorage.__new__ = _new(UntypedStorage.__new__)
