@@ -24,8 +24,7 @@ namespace {
 
 // Where it runs: on the host for a device whose operators do.
 c10::DispatchKeySet collective_keys() {
-  const bool offloaded = has_offload_runtime() && execution_device().type == c10::kPrivateUse1;
-  return offloaded ? c10::DispatchKeySet(c10::DispatchKey::CPU) : inner_keys();
+  return is_offloaded() ? c10::DispatchKeySet(c10::DispatchKey::CPU) : inner_keys();
 }
 
 // The lazy tensors of one call, and the CPU tensors on their memory that the backend is given.

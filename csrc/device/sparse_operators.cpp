@@ -27,6 +27,8 @@
 #include "device/collectives.h"
 #include "device/register.h"
 #include "device/replace_tensors.h"
+#include "offload/host_call.h"
+#include "offload/runtime_device.h"
 #include "ops/thread_state.h"
 
 namespace torch_lazy {
@@ -45,13 +47,19 @@ at::Tensor make_sparse(const at::SparseTensorImpl& like, const at::Tensor& indic
       c10::typeMetaToScalarType(like.dtype()), c10::kSparse, device, false, like.coalesced());
 }
 
+// Where such operators run: on the host for a device that has none.
+c10::Device sparse_device(c10::Device lazy) {
+  return is_offloaded() ? c10::Device(c10::kCPU) : inner_device(lazy);
+}
+
 // One run of an operator on the execution device.
 class SparseCall {
  public:
   explicit SparseCall(const c10::OperatorHandle& op) : op_(operator_info(op)) {}
 
   c10::IValue inner(const c10::IValue& value) {
-    if (value.isDevice() || value.isGenerator()) return inner_value(value);
+    if (value.isDevice()) return sparse_device(value.toDevice());
+    if (value.isGenerator()) return inner_value(value);
     return replace_tensors(value, [this](const at::Tensor& tensor) { return inner(tensor); });
   }
 
@@ -94,7 +102,7 @@ class SparseCall {
   at::Tensor inner(const at::Tensor& tensor) {
     if (at::SparseTensorImpl* const impl = sparse_impl(tensor))
       return make_sparse(*impl, inner_dense(impl->indices()), inner_dense(impl->values()),
-                         inner_device(impl->device()));
+                         sparse_device(impl->device()));
     return tensor.defined() ? inner_dense(tensor) : tensor;
   }
 
@@ -104,7 +112,8 @@ class SparseCall {
     Recorder& recorder = Recorder::current();
     recorder.resolve(impl->binding, impl->state());
     recorder.sync(Flush::by(op_));
-    parts_.push_back({tensor, impl->inner()});
+    const at::Tensor& inner = impl->inner();
+    parts_.push_back({tensor, mirrored(inner.storage()) ? lent_on_host(inner) : inner});
     return parts_.back().inner;
   }
 
@@ -121,7 +130,7 @@ class SparseCall {
     return remember(inner);
   }
   at::Tensor remember(const at::Tensor& inner) {
-    parts_.push_back({wrap_inner(inner), inner});
+    parts_.push_back({wrap_inner(is_offloaded() ? adopted_from_host(inner) : inner), inner});
     return parts_.back().lazy;
   }
 

@@ -52,6 +52,12 @@ at::Tensor lent_on_host(const at::Tensor& tensor) {
   return counterpart(tensor, std::move(host), DispatchKey::CPU);
 }
 
+at::Tensor adopted_from_host(const at::Tensor& tensor) {
+  c10::Storage device = make_mirrored_storage(tensor.storage().nbytes());
+  mirrored(device)->adopt(tensor.storage());
+  return counterpart(tensor, std::move(device), DispatchKey::PrivateUse1);
+}
+
 HostCall::HostCall(const OperatorInfo& op)
     : op_(op),
       here_(c10::impl::VirtualGuardImpl(c10::kPrivateUse1).getDevice()),

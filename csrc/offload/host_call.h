@@ -69,6 +69,9 @@ class HostCall {
 // again.
 at::Tensor lent_on_host(const at::Tensor& tensor);
 
+// The reverse for a strided tensor that the CPU has made: a tensor of the device with its memory.
+at::Tensor adopted_from_host(const at::Tensor& tensor);
+
 // Calls visit with every tensor, undefined ones too, of a value.
 template <class Visit>
 void for_each_tensor(const c10::IValue& value, const Visit& visit) {

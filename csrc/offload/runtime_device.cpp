@@ -11,6 +11,7 @@
 #include <mutex>
 #include <utility>
 
+#include "backend/execution_device.h"
 #include "offload/host_operators.h"
 #include "offload/mirrored_storage.h"
 
@@ -213,6 +214,10 @@ DeviceRuntime& offload_runtime() {
 
 bool has_offload_runtime() {
   return registered_runtime.load(std::memory_order_acquire) != nullptr;
+}
+
+bool is_offloaded() {
+  return has_offload_runtime() && execution_device().type == c10::kPrivateUse1;
 }
 
 OffloadMemory offload_memory() {

@@ -223,3 +223,16 @@ dist.destroy_process_group()
     printed = run(offload_site, "-c", PRELUDE + script, **BACKEND)
 
     assert printed.splitlines() == ["[3.0, 3.0, 3.0, 3.0]"]
+
+
+def test_sparse_gradients_are_the_hosts(offload_site):
+    script = """
+import torch
+table = torch.nn.Embedding(5, 2, sparse=True).to("lazy")
+table(torch.tensor([1, 3, 1]).to("lazy")).sum().backward()
+print(table.weight.grad.coalesce().values().tolist())
+"""
+
+    printed = run(offload_site, "-c", script, **BACKEND)
+
+    assert printed.splitlines() == ["[[2.0, 2.0], [1.0, 1.0]]"]
