@@ -14,19 +14,15 @@ import argparse
 import gc
 import json
 import statistics
-import sys
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "test" / "python"))
-
-from program import Program, namespace, synchronize
-from program_generator import generate
+from torch_lazy.conformance.program import Program, namespace, synchronize
+from torch_lazy.conformance.program_generator import generate
 
 
 def as_function(program: Program, device: str) -> Callable[[], None]:

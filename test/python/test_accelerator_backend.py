@@ -7,15 +7,12 @@ All in child processes: a process has one execution device, and this one's is th
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from example_accelerator import PRELUDE, run
 from test_opinfo import COMMON
 
 pytestmark = pytest.mark.recording
-
-HERE = Path(__file__).parent
 
 BY_TABLE = {"TORCH_LAZY_BACKEND": "accel"}
 BY_REFERENCE = {"TORCH_LAZY_BACKEND": "reference", "TORCH_LAZY_DEVICE": "accel"}
@@ -101,7 +98,8 @@ print(hot(step).tolist(), torch.lazy.metrics()["fallbacks"])
 def test_random_programs_behave_as_on_the_cpu(accelerator_site, backend, profile, longest_delay):
     run(
         accelerator_site,
-        HERE / "random_programs.py",
+        "-m",
+        "torch_lazy.conformance.random_programs",
         *("--device", "lazy", "--profile", profile, "--programs", 30),
         ACCEL_LONGEST_DELAY=str(longest_delay),
         **backend,
@@ -111,7 +109,8 @@ def test_random_programs_behave_as_on_the_cpu(accelerator_site, backend, profile
 def test_operators_behave_as_on_the_cpu(accelerator_site):
     run(
         accelerator_site,
-        HERE / "opinfo.py",
+        "-m",
+        "torch_lazy.conformance.opinfo",
         *("--device", "lazy", "--samples", 2, "--ops", ",".join(COMMON)),
         **BY_TABLE,
     )

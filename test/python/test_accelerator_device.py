@@ -9,13 +9,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from example_accelerator import SOURCES, run
 from test_opinfo import COMMON
-
-HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize("beside_torch_lazy", [False, True])
@@ -37,7 +34,8 @@ def test_its_own_tests_pass(accelerator_site, beside_torch_lazy):
 def test_random_programs_behave_as_on_the_cpu(accelerator_site, profile, longest_delay):
     run(
         accelerator_site,
-        HERE / "random_programs.py",
+        "-m",
+        "torch_lazy.conformance.random_programs",
         *("--device", "accel", "--profile", profile, "--programs", 15),
         TORCH_LAZY_BACKEND="reference",  # values have to be equal to the bit
         ACCEL_LONGEST_DELAY=str(longest_delay),
@@ -47,7 +45,8 @@ def test_random_programs_behave_as_on_the_cpu(accelerator_site, profile, longest
 def test_operators_behave_as_on_the_cpu(accelerator_site):
     run(
         accelerator_site,
-        HERE / "opinfo.py",
+        "-m",
+        "torch_lazy.conformance.opinfo",
         *("--device", "accel", "--samples", 2, "--ops", ",".join(COMMON)),
         TORCH_LAZY_BACKEND="reference",
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import torch
-from double_reference import as_close_as_eager
+
+from torch_lazy.conformance.double_reference import as_close_as_eager
 
 EXACT = torch.tensor([1.0, 2.0], dtype=torch.float64)
 EAGER = torch.tensor([1.0, 2.5])

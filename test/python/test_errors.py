@@ -9,7 +9,8 @@ import inspect
 import pytest
 import torch
 from behaviour import RUNS_UNTIL_HOT, hot, synchronize, torch_lazy, wait_for_compiles
-from program_runner import described
+
+from torch_lazy.conformance.program_runner import described
 
 ILLEGAL = {
     "shapes that do not broadcast": lambda d: torch.ones(2, 3, device=d) + torch.ones(4, device=d),

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import program_runner
 import pytest
 import torch
-from program import Bound, Program, Step, in_double
-from program_comparison import EXACT, Trace, compare, within
-from program_generator import generate
-from program_runner import check_program, run_program
-from random_programs import listing, shrink
 
-# The command `python random_programs.py --programs 1000` goes further.
+from torch_lazy.conformance import program_runner
+from torch_lazy.conformance.program import Bound, Program, Step, in_double
+from torch_lazy.conformance.program_comparison import EXACT, Trace, compare, within
+from torch_lazy.conformance.program_generator import generate
+from torch_lazy.conformance.program_runner import check_program, run_program
+from torch_lazy.conformance.random_programs import listing, shrink
+
+# The command `python -m torch_lazy.conformance.random_programs` goes further.
 SEEDS = [("programs", seed) for seed in range(60)] + [("fusion", seed) for seed in range(60)]
 
 

@@ -7,13 +7,13 @@ import threading
 import time
 from itertools import islice
 
-import opinfo
 import pytest
 import torch
 from behaviour import run_script, synchronize, wait_for_compiles
 from torch.nn import functional as F
 
 import torch_lazy
+from torch_lazy.conformance import opinfo
 
 pytestmark = pytest.mark.recording
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from program import Bound, variables
+
+from torch_lazy.conformance.program import Bound, variables
 
 # Of the largest element.
 TOLERANCES = {

@@ -15,7 +15,10 @@ from types import CodeType
 from typing import Any
 
 import torch
-from behaviour import LAZY, torch_lazy
+
+import torch_lazy
+
+LAZY = "lazy"
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,15 @@ class Program:
 
 
 def synchronize(device: str) -> None:
-    if torch_lazy is not None and device.startswith(LAZY):
+    """Runs what is pending, where the device is one that defers."""
+    if device.startswith(LAZY):
         torch_lazy.synchronize()
+
+
+def wait_for_compiles(device: str) -> None:
+    """Makes the next repetition hot for certain, where the device is one that defers."""
+    if device.startswith(LAZY):
+        torch_lazy.wait_for_compiles()
 
 
 def namespace(

@@ -1,7 +1,7 @@
 """Random tensor programs on a device against the CPU.
 
-    python random_programs.py --profile programs --device lazy --programs 1000 --seed 0
-    python random_programs.py --profile fusion --device lazy --programs 2000 --seed 0
+    python -m torch_lazy.conformance.random_programs --profile programs --programs 1000 --seed 0
+    python -m torch_lazy.conformance.random_programs --profile fusion --programs 2000 --seed 0
 
 prints how many agree with the CPU in everything observable, and every failing seed as a short
 script. `programs` are about views, writes through aliases, autograd, syncs and errors, `fusion`
@@ -21,15 +21,14 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from isolated import Outcome, run_isolated
-from program import Program, Step
-from program_comparison import Difference
-from program_generator import OPERATIONS, generate
-from program_runner import check_program
+from torch_lazy.conformance.isolated import Outcome, run_isolated, serve
+from torch_lazy.conformance.program import Program, Step
+from torch_lazy.conformance.program_comparison import Difference
+from torch_lazy.conformance.program_generator import OPERATIONS, generate
+from torch_lazy.conformance.program_runner import check_program
 
-_SCRIPT = """# In test/python, or with it in PYTHONPATH.
-from program import Bound, Program, Step
-from program_runner import check_program
+_SCRIPT = """from torch_lazy.conformance.program import Bound, Program, Step
+from torch_lazy.conformance.program_runner import check_program
 
 STEPS = (
 {steps})
@@ -163,10 +162,11 @@ def main(arguments: list[str] | None = None) -> int:
     started = time.monotonic()
     seeds = [str(s) for s in range(argv.seed, argv.seed + argv.programs)]
     own = sys.argv[1:] if arguments is None else arguments
-    if not run_isolated(
-        __file__, own, seeds, argv.worker, lambda s: _work(argv, s), report, argv.timeout, argv.jobs
-    ):
+    if argv.worker:
+        serve(lambda seed: _work(argv, seed))
         return 0
+    command = [sys.executable, "-m", __spec__.name, *own, "--worker"]
+    run_isolated(command, seeds, report, argv.timeout, argv.jobs)
     equal = argv.programs - len(failures)
     seconds = time.monotonic() - started
     print(f"{equal} of {argv.programs} programs agree on {argv.device} ({seconds:.0f} s)")

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from program_builder import Builder
+
+from torch_lazy.conformance.program_builder import Builder
 
 SIZES = (1, 2, 3, 5, 8, 17, 31, 33, 64, 129)
 _FLOATS = ["0.5", "-1.25", "2", "3.0", "1", "-0.75", "1e-3"]

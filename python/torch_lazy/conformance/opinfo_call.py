@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from program import synchronize
-from program_runner import described
 from torch.utils._pytree import tree_flatten, tree_map
+
+from torch_lazy.conformance.program import synchronize
+from torch_lazy.conformance.program_runner import described
 
 
 def transfer(t: torch.Tensor, device: str) -> torch.Tensor:

@@ -9,12 +9,23 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from behaviour import LAZY, torch_lazy, wait_for_compiles
-from program import Program, Step, compiled, in_double, namespace, synchronize, variables
-from program_comparison import Difference, Trace, compare
 
-if torch_lazy is not None:
-    torch_lazy.config.rng = "eager"  # the CPU's numbers are what a run is compared with
+import torch_lazy
+from torch_lazy import _C
+from torch_lazy.conformance.program import (
+    LAZY,
+    Program,
+    Step,
+    compiled,
+    in_double,
+    namespace,
+    synchronize,
+    variables,
+    wait_for_compiles,
+)
+from torch_lazy.conformance.program_comparison import Difference, Trace, compare
+
+torch_lazy.config.rng = "eager"  # the CPU's numbers are what a run is compared with
 
 REPETITIONS = 4  # cold, warm, hot and once more
 
@@ -22,10 +33,12 @@ REPETITIONS = 4  # cold, warm, hot and once more
 def normalised(text: str) -> str:
     """The text with the device's name replaced by the CPU's, as both should say the same thing
     otherwise."""
-    text = re.sub(r",?\s*\bdevice='(?:lazy|accel)(:0)?'", "", text)
-    text = re.sub(r"\btorch\.(?:lazy|accel)\.", "torch.", text)
-    text = re.sub(r"\b(?:lazy|accel)(:0)?\b", "cpu", text)
-    return re.sub(r"\b(?:Lazy|CPU|accel)([A-Z]\w*)Type\b", r"torch.\1Tensor", text)
+    kinds = {LAZY, torch._C._get_privateuse1_backend_name(), _C.chosen_execution_device()}
+    kind = "|".join(re.escape(kind) for kind in sorted(kinds - {"", "cpu"}))
+    text = re.sub(rf",?\s*\bdevice='(?:{kind})(:0)?'", "", text)
+    text = re.sub(rf"\btorch\.(?:{kind})\.", "torch.", text)
+    text = re.sub(rf"\b(?:{kind})(:0)?\b", "cpu", text)
+    return re.sub(rf"\b(?i:{kind}|cpu)([A-Z]\w*)Type\b", r"torch.\1Tensor", text)
 
 
 def described(error: BaseException) -> str:
@@ -190,14 +203,14 @@ def check_program(program: Program, device: str, branch_runs: int = 1) -> Differ
     plan = [(program.steps, run, str(run + 1)) for run in range(REPETITIONS)]
     if program.branch_tail:
         plan += [(program.branch, run, f"branch {run + 1}") for run in range(branch_runs)]
-    counts = program.compiles and torch_lazy is not None and device.startswith(LAZY)
+    counts = program.compiles and device.startswith(LAZY)
     for steps, run, label in plan:
         expected = run_program(steps, "cpu", run)
         if counts:
             synchronize(device)
             torch_lazy.reset_metrics()
         actual = run_program(steps, device, run, expected)
-        wait_for_compiles()
+        wait_for_compiles(device)
         exact = functools.cache(functools.partial(record_in_double, steps, run))
         found = compare(expected, actual, label, program.bounds, exact)
         if found:

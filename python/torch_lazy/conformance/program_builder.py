@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from program import Step, compiled, namespace, variables
-from program_rounding import Rounding
+
+from torch_lazy.conformance.program import Step, compiled, namespace, variables
+from torch_lazy.conformance.program_rounding import Rounding
 
 # Integers of the programs are small: larger ones are bits of floats under `view(dtype)`.
 SMALLEST_BITS = 1 << 20

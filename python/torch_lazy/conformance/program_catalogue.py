@@ -10,8 +10,9 @@ from enum import IntEnum
 from pathlib import Path
 
 import torch
-from program_builder import Builder
-from program_operands import Operands, Unavailable
+
+from torch_lazy.conformance.program_builder import Builder
+from torch_lazy.conformance.program_operands import Operands, Unavailable
 
 PROFILES = ("programs", "fusion")
 CONDITIONS: dict[str, Callable[[torch.Tensor], bool]] = {

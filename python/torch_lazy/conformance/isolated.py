@@ -25,7 +25,8 @@ class Outcome:
     died: str | None = None
 
 
-def _serve(work: Callable[[str], Any]) -> None:
+def serve(work: Callable[[str], Any]) -> None:
+    """The worker: calls `work` on each line that it is given, and prints what it returns."""
     for line in sys.stdin:
         item = line.strip()
         result = work(item)
@@ -35,8 +36,7 @@ def _serve(work: Callable[[str], Any]) -> None:
 class _Child:
     """The worker process and a thread that reads its lines, so that waiting can time out."""
 
-    def __init__(self, script: str, arguments: Sequence[str]):
-        command = [sys.executable, script, *arguments, "--worker"]
+    def __init__(self, command: Sequence[str]):
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -73,21 +73,14 @@ class _Child:
 
 
 def run_isolated(
-    script: str,
-    arguments: Sequence[str],
+    command: Sequence[str],
     items: Sequence[str],
-    is_worker: bool,
-    work: Callable[[str], Any],
     report: Callable[[Outcome], None],
     timeout: float,
     jobs: int = 1,
-) -> bool:
-    """Calls `work` on every item in a child that runs `script` with `--worker` (`jobs` of them),
-    and `report` here, one call at a time, with each outcome. Returns False in the child, where
-    `work` is done."""
-    if is_worker:
-        _serve(work)
-        return False
+) -> None:
+    """Gives every item to a child that runs `command`, which ends in :func:`serve` (`jobs` of
+    them), and calls `report` here, one call at a time, with each outcome."""
     waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
     for item in items:
         waiting.put(item)
@@ -101,7 +94,7 @@ def run_isolated(
                 item = waiting.get_nowait()
             except queue.Empty:
                 break
-            child = child or _Child(script, arguments)
+            child = child or _Child(command)
             result, died = child.ask(item, timeout)
             if died:
                 child = None
@@ -115,4 +108,3 @@ def run_isolated(
         driver.start()
     for driver in drivers:
         driver.join()
-    return True

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from double_reference import as_close_as_eager
-from program import Bound
-from program_builder import SMALLEST_BITS
+
+from torch_lazy.conformance.double_reference import as_close_as_eager
+from torch_lazy.conformance.program import Bound
+from torch_lazy.conformance.program_builder import SMALLEST_BITS
 
 EXACT = os.environ.get("TORCH_LAZY_BACKEND", "cpu") == "reference"
 # Of values without a bound of their own, relative to the largest element; doubles may have been

@@ -1,6 +1,6 @@
 """Every operator that PyTorch's own OpInfo samples cover (float32), on a device against the CPU.
 
-    python opinfo.py --device lazy --markdown report.md --write-expected
+    python -m torch_lazy.conformance.opinfo --device lazy --markdown report.md
 
 Each sample runs four times on the device, so that the later runs are deferred and replayed. An
 operator passes if all its samples do: outputs and inputs afterwards agree in dtype, shape, strides
@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from behaviour import wait_for_compiles
-from double_reference import as_close_as_eager
-from isolated import Outcome, run_isolated
-from opinfo_call import Run, call
-from program_runner import REPETITIONS
 
-EXPECTED = Path(__file__).with_name("opinfo_expected.txt")
+from torch_lazy.conformance.double_reference import as_close_as_eager
+from torch_lazy.conformance.isolated import Outcome, run_isolated, serve
+from torch_lazy.conformance.opinfo_call import Run, call
+from torch_lazy.conformance.program import wait_for_compiles
+from torch_lazy.conformance.program_runner import REPETITIONS
+
 # Their results are uninitialised memory, so only shapes, strides and dtypes can agree.
 UNINITIALISED = {
     "empty",
@@ -182,13 +182,13 @@ def judge(
                 failures.setdefault("gradients", Failure("gradients", count, run, reason))
                 break
             del actual
-            wait_for_compiles()
+            wait_for_compiles(device)
         if "forward" in failures:
             break
     return Verdict(full_name(op), count, op.supports_autograd, tuple(failures.values()))
 
 
-def expected_failures(path: Path = EXPECTED) -> set[tuple[str, str]]:
+def expected_failures(path: Path) -> set[tuple[str, str]]:
     """(operator, kind) pairs that are known to fail; the rest of each line is the reason, for
     readers."""
     lines = path.read_text().splitlines() if path.exists() else []
@@ -199,13 +199,13 @@ def expected_failures(path: Path = EXPECTED) -> set[tuple[str, str]]:
     }
 
 
-def _write_expected(verdicts: list[Verdict], device: str) -> None:
+def _write_expected(path: Path, verdicts: list[Verdict], device: str) -> None:
     lines = [
         f"# Operators that differ from the CPU on {device}: operator, kind, reason.",
-        "# Made by opinfo.py --write-expected.",
+        "# Made by torch_lazy.conformance.opinfo --write-expected.",
     ]
     lines += [f"{v.name} {f.kind} {f.reason}" for v in verdicts for f in v.failures]
-    EXPECTED.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n")
 
 
 def summary(verdicts: list[Verdict]) -> dict[str, Any]:
@@ -281,7 +281,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", type=Path, help="file for all verdicts")
     parser.add_argument("--markdown", type=Path, help="file for the table of failures")
-    parser.add_argument("--write-expected", action="store_true", help=f"rewrite {EXPECTED.name}")
+    parser.add_argument("--expected", type=Path, help="file of differences that are known")
+    parser.add_argument("--write-expected", type=Path, help="file to be written for --expected")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     argv = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
@@ -306,8 +307,11 @@ def main(arguments: list[str] | None = None) -> int:
 
     started = time.monotonic()
     own = sys.argv[1:] if arguments is None else arguments
-    if not run_isolated(__file__, own, names, argv.worker, work, report, argv.timeout, argv.jobs):
+    if argv.worker:
+        serve(work)
         return 0
+    command = [sys.executable, "-m", __spec__.name, *own, "--worker"]
+    run_isolated(command, names, report, argv.timeout, argv.jobs)
     verdicts.sort(key=lambda v: v.name)
     if argv.json:
         argv.json.write_text(
@@ -318,10 +322,10 @@ def main(arguments: list[str] | None = None) -> int:
     if argv.markdown:
         argv.markdown.write_text(_markdown(verdicts, argv.device))
     if argv.write_expected:
-        _write_expected(verdicts, argv.device)
+        _write_expected(argv.write_expected, verdicts, argv.device)
     print(_markdown(verdicts, argv.device).splitlines()[0], f"({time.monotonic() - started:.0f} s)")
     print(json.dumps(summary(verdicts)))
-    known = expected_failures()
+    known = expected_failures(argv.expected) if argv.expected else set()
     return int(any((v.name, f.kind) not in known for v in verdicts for f in v.failures))
 
 

@@ -15,11 +15,12 @@ import random
 import warnings
 
 import torch
-from program import Program, Step
-from program_builder import Builder
-from program_catalogue import CATALOGUE
-from program_operands import SIZES
-from program_rounding import (
+
+from torch_lazy.conformance.program import Program, Step
+from torch_lazy.conformance.program_builder import Builder
+from torch_lazy.conformance.program_catalogue import CATALOGUE
+from torch_lazy.conformance.program_operands import SIZES
+from torch_lazy.conformance.program_rounding import (
     CANCELLATION,
     GRADIENT_FACTOR,
     MOST_ELEMENTS,
