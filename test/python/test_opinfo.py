@@ -1,5 +1,5 @@
-"""A fast, fixed slice of the command `torch_lazy.conformance.opinfo`: operators of every kind behave
-on the device as on the CPU.
+"""A fast, fixed slice of `torch_lazy.conformance.opinfo`: operators of every kind behave on the
+device as on the CPU.
 
 The whole list is checked by the command; `opinfo_expected.txt` names what is known to differ, and
 why.

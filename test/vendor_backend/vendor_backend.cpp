@@ -1,5 +1,7 @@
 // A backend that runs windows by `reference`, and goes wrong as the environment variable
 // VENDOR_BACKEND says, which is read at each call.
+#include <torch/csrc/jit/ir/ir.h>
+
 #include <torch_lazy/backend/backend_library.h>
 
 #include <chrono>
@@ -34,14 +36,30 @@ void call_driver() {
 }
 
 void spoil(std::vector<at::Tensor>& outputs) {
-  at::Tensor& output = outputs.at(0);
+  if (outputs.empty()) return;
+  at::Tensor& output = outputs[0];
   if (told("wrong dtype")) output = output.to(at::kLong);
   if (told("wrong sizes")) output = output.reshape({-1, 1});
-  if (told("wrong strides")) output = output.repeat({2}).slice(0, 0, output.size(0) * 2, 2);
+  if (told("wrong strides")) {
+    std::vector<int64_t> strides = output.strides().vec();
+    for (int64_t& stride : strides) stride *= 2;
+    output = output.new_empty_strided(output.sizes(), strides).copy_(output);
+  }
   if (told("no storage")) output = output.to(at::kMeta);
   if (told("small storage")) output.storage().set_nbytes(1);
   if (told("nothing")) output.reset();
   if (told("too few outputs")) outputs.pop_back();
+}
+
+// Takes every tanh for another function of the same shape.
+void misread_tanh(torch::jit::Graph& graph) {
+  std::vector<torch::jit::Node*> found;
+  for (torch::jit::Node* node : graph.nodes())
+    if (node->kind() == c10::Symbol::fromQualString("aten::tanh")) found.push_back(node);
+  for (torch::jit::Node* node : found) {
+    node->replaceWithNewSymbol(c10::Symbol::fromQualString("aten::sigmoid"));
+    node->destroy();
+  }
 }
 
 class VendorExecutable final : public Executable {
@@ -54,6 +72,8 @@ class VendorExecutable final : public Executable {
     call_driver();
     if (told("run raises")) throw std::runtime_error("the accelerator is on fire");
     if (told("run raises a number")) throw 42;
+    if (told("run crashes")) std::abort();
+    if (told("run hangs")) std::this_thread::sleep_for(std::chrono::hours(1));
     if (told("failure of no operation"))
       return {{at::Tensor()}, torch_lazy::RunFailure{99, std::make_exception_ptr(42)}};
     if (told("failure without error")) return {{at::Tensor()}, torch_lazy::RunFailure{0, nullptr}};
@@ -84,6 +104,7 @@ class VendorBackend final : public torch_lazy::Backend {
     if (told("compile returns nothing")) return nullptr;
     if (told("compile hangs")) std::this_thread::sleep_for(std::chrono::hours(1));
     if (told("compile takes 3 s")) std::this_thread::sleep_for(std::chrono::seconds(3));
+    if (told("tanh is wrong")) misread_tanh(*graph);
     call_driver();
     return std::make_shared<VendorExecutable>(
         torch_lazy::backend_by_name("reference").compile(std::move(graph), options));

@@ -1,4 +1,5 @@
-"""What compares device ``lazy`` with eager on the CPU: random programs and PyTorch's own samples.
+"""Whether a backend keeps its contract: ``python -m torch_lazy.conformance --backend NAME``.
 
-Nothing of PyTorch or of the plugin imports this package; whoever runs its commands does.
+For vendors of backends, who run it from an installed wheel; README.md has the files and what holds
+for them. Nothing of PyTorch or of the plugin imports this package.
 """

@@ -3,16 +3,22 @@ not the run."""
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import json
 import queue
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
+_READY = "ready"
+_START_SECONDS = 180.0  # for a worker to import what it needs
 _MARK = "@@"  # starts each line of the protocol, so that output of libraries does not disturb it
 
 
@@ -23,23 +29,43 @@ class Outcome:
     item: str
     result: Any
     died: str | None = None
+    errors: str = ""  # the end of what a worker that died had printed on standard error
+
+
+def show_where_it_hangs() -> None:
+    """In a worker: its Python stacks are printed before it is ended for its time."""
+    if hasattr(faulthandler, "register"):
+        faulthandler.register(signal.SIGUSR1)
 
 
 def serve(work: Callable[[str], Any]) -> None:
     """The worker: calls `work` on each line that it is given, and prints what it returns."""
+    print(f"{_MARK}{_READY}", flush=True)
     for line in sys.stdin:
         item = line.strip()
         result = work(item)
         print(f"{_MARK}{json.dumps(result)}", flush=True)
 
 
+_LAST_ERRORS, _WIDTH = 20, 200  # lines, and characters of each
+
+
 class _Child:
     """The worker process and a thread that reads its lines, so that waiting can time out."""
 
-    def __init__(self, command: Sequence[str]):
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None, quiet: bool):
+        self.errors: IO[str] | None = None
+        if quiet:
+            self.errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+            env=environment,
         )
+        self.is_ready = False
         self.lines: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -51,36 +77,62 @@ class _Child:
 
     def ask(self, item: str, timeout: float) -> tuple[Any, str | None]:
         """The result for an item, or the reason there is none; after a reason the child is gone."""
+        limit = _START_SECONDS
         try:
-            self.process.stdin.write(item + "\n")
-            self.process.stdin.flush()
-            line = self.lines.get(timeout=timeout)
+            if not self.is_ready:
+                line = self.lines.get(timeout=limit)
+                self.is_ready = line.strip() == _READY
+            limit = timeout
+            if self.is_ready:
+                self.process.stdin.write(item + "\n")
+                self.process.stdin.flush()
+                line = self.lines.get(timeout=limit)
         except BrokenPipeError:
             line = ""
         except queue.Empty:
+            if self.errors is not None:
+                self.process.send_signal(signal.SIGUSR1)  # see show_where_it_hangs
+                time.sleep(0.5)
             self.process.kill()
             self.process.wait()
-            return None, f"no answer within {timeout:.0f} s"
+            return None, f"no answer within {limit:.0f} s"
         if line:
             return json.loads(line), None
         code = self.process.wait()
         how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         return None, f"the process died: {how}"
 
+    def last_errors(self) -> str:
+        if self.errors is None:
+            return ""
+        self.errors.seek(0)
+        lines = self.errors.read().splitlines()
+        return "\n".join([line[:_WIDTH] for line in lines if line.strip()][-_LAST_ERRORS:])
+
     def close(self) -> None:
         self.process.stdin.close()
         self.process.wait()
 
 
+def _empty(waiting: queue.SimpleQueue[str]) -> None:
+    with contextlib.suppress(queue.Empty):
+        while True:
+            waiting.get_nowait()
+
+
 def run_isolated(
     command: Sequence[str],
     items: Sequence[str],
-    report: Callable[[Outcome], None],
+    report: Callable[[Outcome], object],
     timeout: float,
     jobs: int = 1,
+    environment: Mapping[str, str] | None = None,
+    quiet: bool = False,
 ) -> None:
     """Gives every item to a child that runs `command`, which ends in :func:`serve` (`jobs` of
-    them), and calls `report` here, one call at a time, with each outcome."""
+    them), and calls `report` here, one call at a time, with each outcome. Where it returns True the
+    items that wait are left. With `quiet` standard error is kept for the outcome of a child that
+    dies."""
     waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
     for item in items:
         waiting.put(item)
@@ -94,12 +146,14 @@ def run_isolated(
                 item = waiting.get_nowait()
             except queue.Empty:
                 break
-            child = child or _Child(command)
+            child = child or _Child(command, environment, quiet)
             result, died = child.ask(item, timeout)
+            errors = child.last_errors() if died else ""
             if died:
                 child = None
             with reporting:
-                report(Outcome(item, result, died))
+                if report(Outcome(item, result, died, errors)) is True:
+                    _empty(waiting)
         if child is not None:
             child.close()
 

@@ -42,6 +42,10 @@ UNINITIALISED = {
 }
 
 
+# Why the gradients of an operator were not tried.
+FORWARD_FAILS = "forward fails"
+
+
 @dataclass(frozen=True)
 class Failure:
     """The first failing sample of an operator: `kind` is forward or gradients."""
@@ -82,7 +86,7 @@ def samples_of(op: Any, limit: int | None = None) -> Iterator[Any]:
     return islice(op.sample_inputs("cpu", torch.float32, requires_grad=op.supports_autograd), limit)
 
 
-def _difference(actual: Any, expected: Any, values: bool = True) -> str | None:
+def difference(actual: Any, expected: Any, values: bool = True) -> str | None:
     """Why two results differ, in one line, or None."""
     if not isinstance(expected, torch.Tensor):
         if isinstance(
@@ -131,14 +135,14 @@ def _first_difference(
     for i, (a, e) in enumerate(zip(ours, cpus, strict=False)):
         if (a is None) != (e is None):
             return f"{what} {i}: {'missing' if a is None else 'unexpected'}"
-        reason = _difference(a, e, values)
+        reason = difference(a, e, values)
         if reason and not (GENERATED and _is_as_close(a, e, which, i, exact)):
             return f"{what} {i}: {reason}"
     return None
 
 
 def _is_as_close(actual: Any, expected: Any, which: str, i: int, exact: Callable[[], Run]) -> bool:
-    if not isinstance(expected, torch.Tensor) or _difference(actual, expected, values=False):
+    if not isinstance(expected, torch.Tensor) or difference(actual, expected, values=False):
         return False
     results = getattr(exact(), which) or []
     if i >= len(results) or not isinstance(results[i], torch.Tensor):
@@ -170,7 +174,7 @@ def judge(
                 failures.setdefault("forward", Failure("forward", count, run, reason))
                 if gradients:
                     failures.setdefault(
-                        "gradients", Failure("gradients", count, run, "forward fails")
+                        "gradients", Failure("gradients", count, run, FORWARD_FAILS)
                     )
                 break
             reason = None

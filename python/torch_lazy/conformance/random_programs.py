@@ -104,15 +104,21 @@ def shrink(
     return best, difference
 
 
-def _work(argv: argparse.Namespace, seed: str) -> dict | None:
+def checked_seed(
+    seed: int,
+    profile: str,
+    device: str,
+    operations: int | None = None,
+    shrink_seconds: float = 20.0,
+) -> dict[str, str] | None:
     """The (shrunk) program of the seed and its first difference, or None if the device agrees."""
-    program = generate(int(seed), argv.profile, argv.operations)
-    found = check_program(program, argv.device)
+    program = generate(seed, profile, operations)
+    found = check_program(program, device)
     if found is None:
         return None
-    if argv.shrink_seconds:
-        program, found = shrink(program, argv.device, found, argv.shrink_seconds)
-    return {"difference": str(found), "script": listing(program, argv.device)}
+    if shrink_seconds:
+        program, found = shrink(program, device, found, shrink_seconds)
+    return {"difference": str(found), "script": listing(program, device)}
 
 
 def _arguments(arguments: list[str] | None) -> argparse.Namespace:
@@ -163,7 +169,8 @@ def main(arguments: list[str] | None = None) -> int:
     seeds = [str(s) for s in range(argv.seed, argv.seed + argv.programs)]
     own = sys.argv[1:] if arguments is None else arguments
     if argv.worker:
-        serve(lambda seed: _work(argv, seed))
+        given = argv.profile, argv.device, argv.operations, argv.shrink_seconds
+        serve(lambda seed: checked_seed(int(seed), *given))
         return 0
     command = [sys.executable, "-m", __spec__.name, *own, "--worker"]
     run_isolated(command, seeds, report, argv.timeout, argv.jobs)

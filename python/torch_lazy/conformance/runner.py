@@ -1,0 +1,105 @@
+"""Runs sections in workers and keeps what came of every item."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from torch_lazy.conformance.isolated import Outcome, run_isolated
+from torch_lazy.conformance.section import Options, Result, Section
+from torch_lazy.conformance.worker import command, environment
+
+# Crashes and hangs after which a section has shown enough.
+MOST_DEATHS = 3
+
+
+@dataclass
+class SectionReport:
+    """Of one section: a result for each item that was tried."""
+
+    section: Section
+    results: dict[str, Result] = field(default_factory=dict)
+    not_tried: int = 0
+    seconds: float = 0.0
+
+    @property
+    def failed(self) -> dict[str, Result]:
+        return {i: r for i, r in self.results.items() if r.failure and not self._is_elsewhere(r)}
+
+    @property
+    def elsewhere(self) -> dict[str, Result]:
+        """What differs, and does so without the backend."""
+        return {i: r for i, r in self.results.items() if r.failure and self._is_elsewhere(r)}
+
+    @property
+    def not_applicable(self) -> dict[str, Result]:
+        return {i: r for i, r in self.results.items() if r.does_not_apply}
+
+    @property
+    def passed(self) -> int:
+        return sum(not r.failure and not r.does_not_apply for r in self.results.values())
+
+    @property
+    def succeeded(self) -> bool:
+        return not self.failed and not self.not_tried
+
+    def _is_elsewhere(self, result: Result) -> bool:
+        return self.section.only_of_backend and result.facts.get("without_backend", False)
+
+
+def run_section(
+    section: Section,
+    items: Sequence[str],
+    options: Options,
+    jobs: int = 1,
+    seconds: float | None = None,
+    progress: Callable[[], None] = lambda: None,
+) -> SectionReport:
+    """Tries the items; a failure is tried once more without the backend."""
+    started = time.monotonic()
+    report = SectionReport(section)
+    if section.missing:
+        names = " and ".join(section.missing)
+        report.results[section.name] = Result(
+            failure=f"needs {names}, which PyTorch's own samples of operators import: install "
+            f"{names} beside torch"
+        )
+        return report
+    limit = seconds or section.seconds
+    report.results = _tried(section, items, options, jobs, limit, progress)
+    report.not_tried = len(items) - len(report.results)
+    failed = [item for item, result in report.results.items() if result.failure]
+    if section.only_of_backend and failed:
+        again = replace(options, without_backend=True)
+        for item, result in _tried(section, failed, again, jobs, limit, progress).items():
+            report.results[item].facts["without_backend"] = bool(result.failure)
+    report.seconds = time.monotonic() - started
+    return report
+
+
+def _tried(
+    section: Section,
+    items: Sequence[str],
+    options: Options,
+    jobs: int,
+    seconds: float,
+    progress: Callable[[], None],
+) -> dict[str, Result]:
+    results: dict[str, Result] = {}
+    deaths = 0
+
+    def report(outcome: Outcome) -> bool:
+        nonlocal deaths
+        deaths += outcome.died is not None
+        if outcome.died:
+            result = Result(failure=outcome.died, facts={"errors": outcome.errors})
+        else:
+            result = Result(**outcome.result)
+        results[outcome.item] = result
+        progress()
+        return deaths >= MOST_DEATHS
+
+    environ = environment(options)
+    run_isolated(command(section, options), items, report, seconds, jobs, environ, quiet=True)
+    return {item: results[item] for item in items if item in results}
