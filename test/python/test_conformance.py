@@ -23,9 +23,10 @@ SMALL = [
     *("device", "copies/float32", "copies/bool", "copies/new-data-reaches-hot-windows"),
     *("views/slices", "views/writes-through-pieces", "views/views-outlive-their-window"),
     *("writes/index_put_-of-an-input", "writes/an-input-may-be-given-twice"),
-    *("programs/programs-1", "programs/fusion-1", "training", "failures", "threads"),
+    *("programs/programs-1", "programs/fusion-1", "failures", "threads/threads-record-at-once"),
+    *("training/layers-with-sgd", "training/attention-with-adam"),
     *("operators/add", "operators/sort", "operators/sparse.sampled_addmm"),
-    *("forks", "memory/hot-windows-keep-nothing", "memory/failures-keep-nothing"),
+    *("forks/a-child-computes-or-is-told", "memory/hot-windows-keep-nothing"),
     "reproducibility/hot-windows-repeat-their-bits",
 ]
 
@@ -74,7 +75,9 @@ def test_the_example_accelerators_backend_passes(accelerator_site):
     assert done.returncode == 0, done.stdout
     assert "| backend | accel, of torch_accelerator 0.1.0 |" in done.stdout
     assert "| `add` | compiled |  |  |" in done.stdout
-    assert "| `sort` | compiled in part | `aten::sort" in done.stdout
+    sort = next(line for line in done.stdout.splitlines() if line.startswith("| `sort` |"))
+    assert "| compiled in part |" in sort
+    assert "`aten::sort` by ATen on the device" in sort
 
 
 def test_an_operator_that_is_computed_wrongly_is_named(vendor):
@@ -90,9 +93,9 @@ def test_an_operator_that_is_computed_wrongly_is_named(vendor):
 
 
 def test_a_wrong_operator_is_found_by_random_programs_and_shown_by_a_short_script(vendor):
-    seeds = [f"programs/fusion-{seed}" for seed in range(8)]
+    only = ["programs/programs-12"]  # it has a tanh
 
-    done = run_kit("vendor", seeds, site=vendor, VENDOR_BACKEND="tanh is wrong")
+    done = run_kit("vendor", only, site=vendor, VENDOR_BACKEND="tanh is wrong")
 
     assert done.returncode == 1, done.stderr
     script = done.stdout.partition("```python\n")[2].partition("```")[0]
@@ -116,7 +119,7 @@ def test_a_wrong_operator_is_found_by_random_programs_and_shown_by_a_short_scrip
 @pytest.mark.parametrize(
     ("mode", "finding"),
     [
-        ("wrong strides", "returned as output 0 of 1 Float [4, 5] with strides [10, 2]"),
+        ("wrong strides", "Float [4, 6] with strides [12, 2] on cpu"),
         ("run raises", "the accelerator is on fire"),
         ("run crashes", "the process died: SIGABRT"),
         ("run hangs", "no answer within 10 s"),

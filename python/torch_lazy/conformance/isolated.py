@@ -107,7 +107,10 @@ class _Child:
             return ""
         self.errors.seek(0)
         lines = self.errors.read().splitlines()
-        return "\n".join([line[:_WIDTH] for line in lines if line.strip()][-_LAST_ERRORS:])
+        told = [line[:_WIDTH] for line in lines if line.strip()]
+        # Of faulthandler, a long list that says nothing of the worker.
+        told = [line for line in told if not line.startswith("Extension modules:")]
+        return "\n".join(told[-_LAST_ERRORS:])
 
     def close(self) -> None:
         self.process.stdin.close()

@@ -125,6 +125,8 @@ def _finding(subject: Subject, section: str, item: str, result: Result) -> str:
     if errors := result.facts.get("errors", "").strip():
         parts.append(f"```\n{errors}\n```")
     if result.script:
+        environment = f"`TORCH_LAZY_BACKEND={subject.options.backend}`"
+        parts.append(f"Or, with {environment} in the environment, by this script:")
         parts.append(f"```python\n{result.script.strip()}\n```")
     return "\n\n".join(parts)
 

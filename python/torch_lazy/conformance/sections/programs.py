@@ -8,7 +8,7 @@ from torch_lazy.conformance.program_generator import OPERATIONS
 from torch_lazy.conformance.random_programs import checked_seed
 from torch_lazy.conformance.section import Options, Result, Section
 
-_PROGRAMS, _PROGRAMS_QUICK = 250, 25  # of each profile
+_PROGRAMS, _PROGRAMS_QUICK = 250, 60  # of each profile
 _SHRINK_SECONDS = 20.0
 
 
