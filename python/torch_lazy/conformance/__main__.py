@@ -101,18 +101,18 @@ except (ValueError, RuntimeError) as error:
     sys.exit(str(error))
 brought = listed[options.backend].distribution or f"torch_lazy {torch_lazy.__version__}"
 count = torch_lazy.device_count()
-print(json.dumps({
+print("\\n@@", json.dumps({
     "torch": torch.__version__,
     "torch_lazy": torch_lazy.__version__,
     "backend": f"{options.backend}, of {brought}",
     "device": f"{torch_lazy.get_device_name()}, {count} device{'s' * (count != 1)}",
-}))
+}), flush=True)
 """
 
 
 def _versions(options: Options, seconds: float) -> dict[str, str]:
     """What is tried, asked in a process of its own; the command ends where that is impossible."""
-    command = [sys.executable, "-c", _ASK, json.dumps(asdict(options))]
+    command = [sys.executable, "-X", "faulthandler", "-c", _ASK, json.dumps(asdict(options))]
     try:
         told = subprocess.run(
             command,
@@ -122,13 +122,13 @@ def _versions(options: Options, seconds: float) -> dict[str, str]:
             timeout=seconds,
             check=False,
         )
-        found, status, errors = told.stdout, told.returncode, told.stderr.strip()
+        found = [line for line in told.stdout.splitlines() if line.startswith("@@")]
+        reason = told.stderr.strip() or f"the process ended with status {told.returncode}"
     except subprocess.TimeoutExpired:
-        found, status, errors = "", 1, f"no answer within {seconds:.0f} s"
-    if status:
-        reason = errors or f"the process ended with status {status}"
+        found, reason = [], f"no answer within {seconds:.0f} s"
+    if not found:
         _refuse(f"backend {options.backend!r} cannot be used:\n{reason}")
-    versions = json.loads(found.splitlines()[-1])
+    versions = json.loads(found[0].removeprefix("@@"))
     extent = "quick" if options.quick else "full"
     versions["Python"] = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     versions["kit"] = f"{extent}, seed {options.seed}"

@@ -40,11 +40,14 @@ def show_where_it_hangs() -> None:
 
 def serve(work: Callable[[str], Any]) -> None:
     """The worker: calls `work` on each line that it is given, and prints what it returns."""
-    print(f"{_MARK}{_READY}", flush=True)
+    _tell(_READY)
     for line in sys.stdin:
         item = line.strip()
-        result = work(item)
-        print(f"{_MARK}{json.dumps(result)}", flush=True)
+        _tell(json.dumps(work(item)))
+
+
+def _tell(text: str) -> None:
+    print(f"\n{_MARK}{text}", flush=True)  # on a line of its own, whatever a library has printed
 
 
 _LAST_ERRORS, _WIDTH = 20, 200  # lines, and characters of each

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from torch_lazy.conformance.isolated import Outcome, run_isolated
 from torch_lazy.conformance.section import Options, Result, Section
 from torch_lazy.conformance.worker import command, environment
 
-# Crashes and hangs after which a section has shown enough.
+# Crashes and hangs after which a section has shown enough: so many, and one in a hundred items.
 MOST_DEATHS = 3
 
 
@@ -54,7 +54,6 @@ def run_section(
     options: Options,
     jobs: int = 1,
     seconds: float | None = None,
-    progress: Callable[[], None] = lambda: None,
 ) -> SectionReport:
     """Tries the items; a failure is tried once more without the backend."""
     started = time.monotonic()
@@ -67,12 +66,12 @@ def run_section(
         )
         return report
     limit = seconds or section.seconds
-    report.results = _tried(section, items, options, jobs, limit, progress)
+    report.results = _tried(section, items, options, jobs, limit)
     report.not_tried = len(items) - len(report.results)
     failed = [item for item, result in report.results.items() if result.failure]
     if section.only_of_backend and failed:
         again = replace(options, without_backend=True)
-        for item, result in _tried(section, failed, again, jobs, limit, progress).items():
+        for item, result in _tried(section, failed, again, jobs, limit).items():
             report.results[item].facts["without_backend"] = bool(result.failure)
     report.seconds = time.monotonic() - started
     return report
@@ -84,7 +83,6 @@ def _tried(
     options: Options,
     jobs: int,
     seconds: float,
-    progress: Callable[[], None],
 ) -> dict[str, Result]:
     results: dict[str, Result] = {}
     deaths = 0
@@ -97,8 +95,7 @@ def _tried(
         else:
             result = Result(**outcome.result)
         results[outcome.item] = result
-        progress()
-        return deaths >= MOST_DEATHS
+        return deaths >= MOST_DEATHS + len(items) // 100
 
     environ = environment(options)
     run_isolated(command(section, options), items, report, seconds, jobs, environ, quiet=True)

@@ -43,11 +43,10 @@ class Section:
     summary: str
     items: Callable[[Options], list[str]]
     check: Callable[[str, Options], Result]
-    seconds: float = 60.0  # for one item, the start of its process included
+    seconds: float = 60.0  # for one item
     needs: tuple[str, ...] = ()  # modules besides torch
     # A difference that is there without the backend too is listed and is no failure.
     only_of_backend: bool = False
-
     # Whether an item can be asked for; none: if it is one of the full run.
     accepts: Callable[[str], bool] | None = None
 
@@ -78,10 +77,10 @@ def _place(error: BaseException) -> str:
     return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else "unknown line"
 
 
-def answer(check: Callable[[], dict[str, Any] | None]) -> Result:
-    """Runs a check; whatever it raises is its failure. What it returns are facts for the page."""
+def answer(check: Callable[[], Result]) -> Result:
+    """What a check returns; whatever it raises is its failure."""
     try:
-        return Result(facts=check() or {})
+        return check()
     except DoesNotApply as reason:
         return Result(does_not_apply=str(reason))
     except AssertionError as error:
@@ -97,12 +96,12 @@ def section_of_checks(
     checks: Mapping[str, Callable[[Options], dict[str, Any] | None]],
     seconds: float = 60.0,
 ) -> Section:
-    """A section that always has the same items."""
+    """A section that always has the same items; what their checks return are facts for the page."""
     return Section(
         name,
         summary,
         items=lambda options: list(checks),
-        check=lambda item, options: answer(lambda: checks[item](options)),
+        check=lambda item, options: Result(facts=checks[item](options) or {}),
         seconds=seconds,
     )
 

@@ -19,7 +19,7 @@ import torch
 
 import torch_lazy
 from torch_lazy.conformance.isolated import serve, show_where_it_hangs
-from torch_lazy.conformance.section import Options, Section
+from torch_lazy.conformance.section import Options, Section, answer
 from torch_lazy.conformance.sections import SECTIONS
 
 
@@ -50,7 +50,7 @@ def work_of(section: Section, options: Options) -> Callable[[str], dict[str, Any
         section.items(options)  # imports what checks need, before their time runs
 
     def work(item: str) -> dict[str, Any]:
-        result = section.check(item, options)
+        result = answer(lambda: section.check(item, options))
         with contextlib.suppress(Exception):  # this item's, and no next one's
             torch_lazy.synchronize()
         return asdict(result)
