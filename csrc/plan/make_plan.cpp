@@ -9,6 +9,7 @@
 
 #include "base/metrics.h"
 #include "base/pass_times.h"
+#include "offload/runtime_device.h"
 #include "plan/arena.h"
 #include "plan/kernel_bytes.h"
 #include "plan/library_plan.h"
@@ -281,7 +282,7 @@ class Planner {
     std::optional<OperatorStep> step =
         operator_step(*options_.operators, call, read, std::move(results));
     if (!step) {
-      increment(metrics().fallbacks[call.op->name + " by ATen"]);
+      increment(metrics().fallbacks[call.op->name + (is_offloaded() ? " on the CPU" : " by ATen")]);
       return false;
     }
     for (uint32_t& slot : step->slots)

@@ -80,6 +80,16 @@ def test_the_example_accelerators_backend_passes(accelerator_site):
     assert "`aten::sort` by ATen on the device" in sort
 
 
+def test_the_example_without_eager_kernels_passes(offload_site):
+    done = run_kit("accel", SMALL, site=offload_site)
+
+    assert done.returncode == 0, done.stdout
+    sort = next(line for line in done.stdout.splitlines() if line.startswith("| `sort` |"))
+    assert "`aten::sort` by the CPU" in sort
+    _, _, moved = done.stdout.partition("## Bytes moved in a warm training step")
+    assert "to host: aten::_local_scalar_dense" in moved
+
+
 def test_an_operator_that_is_computed_wrongly_is_named(vendor):
     only = ["operators/tanh", "operators/exp", "views/slices"]
 

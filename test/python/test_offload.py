@@ -7,15 +7,12 @@ All in child processes: a process has one execution device, and this one's is th
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from example_accelerator import PRELUDE, run
 from test_opinfo import COMMON
 
 pytestmark = pytest.mark.recording
-
-HERE = Path(__file__).parent
 
 BACKEND = {"TORCH_LAZY_BACKEND": "accel"}
 
@@ -105,7 +102,8 @@ print(base.tolist())
 def test_random_programs_behave_as_on_the_cpu(offload_site, profile, longest_delay):
     run(
         offload_site,
-        HERE / "random_programs.py",
+        "-m",
+        "torch_lazy.conformance.random_programs",
         *("--device", "lazy", "--profile", profile, "--programs", 30),
         ACCEL_LONGEST_DELAY=str(longest_delay),
         **BACKEND,
@@ -115,7 +113,8 @@ def test_random_programs_behave_as_on_the_cpu(offload_site, profile, longest_del
 def test_operators_behave_as_on_the_cpu(offload_site):
     run(
         offload_site,
-        HERE / "opinfo.py",
+        "-m",
+        "torch_lazy.conformance.opinfo",
         *("--device", "lazy", "--samples", 2, "--ops", ",".join(COMMON)),
         **BACKEND,
     )
