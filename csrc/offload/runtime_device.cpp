@@ -6,7 +6,6 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -26,7 +25,9 @@ using c10::Stream;
 constinit std::atomic<DeviceRuntime*> registered_runtime{nullptr};
 
 thread_local DeviceIndex current_index = 0;
-thread_local std::map<DeviceIndex, c10::StreamId> current_streams;  // the default one where none
+// Of all devices, since streams are but names here. Nothing to destroy: a thread runs its last
+// window while it ends.
+thread_local c10::StreamId current_stream = 0;
 
 Device device(DeviceIndex index) {
   return Device(c10::kPrivateUse1, index < 0 ? current_index : index);
@@ -104,9 +105,7 @@ struct RuntimeGuard final : c10::impl::DeviceGuardImplInterface {
   void setDevice(Device next) const override { exchangeDevice(next); }
   void uncheckedSetDevice(Device next) const noexcept override { current_index = next.index(); }
 
-  Stream getStream(Device of) const override {
-    return stream(of, current_streams[device(of.index()).index()]);
-  }
+  Stream getStream(Device of) const override { return stream(of, current_stream); }
   Stream getDefaultStream(Device of) const override { return stream(of, 0); }
   Stream getNewStream(Device of, int) const override {
     static std::atomic<c10::StreamId> streams = 0;
@@ -114,7 +113,7 @@ struct RuntimeGuard final : c10::impl::DeviceGuardImplInterface {
   }
   Stream getStreamFromGlobalPool(Device of, bool) const override { return getNewStream(of, 0); }
   Stream exchangeStream(Stream next) const override {
-    return stream(next.device(), std::exchange(current_streams[next.device_index()], next.id()));
+    return stream(next.device(), std::exchange(current_stream, next.id()));
   }
   bool queryStream(const Stream& stream) const override {
     DeviceRuntime& runtime = offload_runtime();
