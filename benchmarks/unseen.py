@@ -41,7 +41,8 @@ FIRST_TEST = 10_000
 ALL_FAMILIES = {**FAMILIES, **TRAINING}
 # Models are a fifth of what is run, as users run little else; others take turns.
 ROTATION = [*ALL_FAMILIES, "mixed", "mixed", "model", "model", "model"]
-WARM_SECONDS, SETTLE_SECONDS, TIMED_SECONDS = 2.0, 0.4, 0.6
+WARM_SECONDS, SETTLE_SECONDS, MOST_SETTLE_SECONDS, TIMED_SECONDS = 2.0, 0.4, 4.0, 0.6
+SETTLE_STEPS = 64
 
 
 @dataclass
@@ -102,8 +103,9 @@ def timed(step: Step, synchronize: Callable[[], None], repeats: int) -> float:
     return (time.perf_counter() - start) / repeats
 
 
-def warm_up(step: Step, device: str, repeats: int) -> float:
-    """By blocks as they will be timed, until nothing more is compiled. Returns the share of the
+def warm_up(lazy: Step, eager: Step, device: str, repeats: int) -> float:
+    """By blocks as they will be timed, until nothing more is compiled. Eager makes as many steps:
+    where a step moves state, what follows has the same work to do. Returns the share of the
     operations that are deferred then.
     """
     if not device.startswith("lazy"):
@@ -111,17 +113,20 @@ def warm_up(step: Step, device: str, repeats: int) -> float:
     begin, quiet, deferred = time.perf_counter(), 0, 0.0
     while quiet < 3 and time.perf_counter() - begin < WARM_SECONDS:
         before = torch.lazy.metrics()
-        timed(step, torch.lazy.synchronize, max(2, repeats))
+        timed(lazy, torch.lazy.synchronize, max(2, repeats))
         torch.lazy.wait_for_compiles()
         after = torch.lazy.metrics()
+        timed(eager, lambda: None, max(2, repeats))
         recorded = after["recorded"] - before["recorded"]
         deferred = (after["deferred"] - before["deferred"]) / max(1, recorded)
         quiet = quiet + 1 if after["compiles"] == before["compiles"] and deferred > 0.9 else 0
     # What is chosen by measurement is chosen in these.
-    begin = time.perf_counter()
-    while time.perf_counter() - begin < SETTLE_SECONDS:
-        timed(step, torch.lazy.synchronize, repeats)
+    begin, steps, seconds = time.perf_counter(), 0, 0.0
+    while seconds < SETTLE_SECONDS or (steps < SETTLE_STEPS and seconds < MOST_SETTLE_SECONDS):
+        timed(lazy, torch.lazy.synchronize, repeats)
         torch.lazy.wait_for_compiles()
+        timed(eager, lambda: None, repeats)
+        steps, seconds = steps + repeats, time.perf_counter() - begin
     return deferred
 
 
@@ -156,10 +161,11 @@ def check_values(case: Case, device: str) -> None:
 def measure(case: Case, device: str, with_compile: bool) -> Outcome:
     outcome = Outcome(case.number, case.family, case.size, case.dtype, case.train)
     steps = {"eager": (make_step(case, "cpu"), "cpu"), "lazy": (make_step(case, device), device)}
-    steps["eager"][0]()
+    timed(steps["eager"][0], lambda: None, 2)
     once = timed(steps["eager"][0], lambda: None, 2)
+    timed(steps["lazy"][0], synchronizer(device), 4)
     repeats = max(1, min(2000, int(0.003 / once)))
-    outcome.deferred = warm_up(steps["lazy"][0], device, repeats)
+    outcome.deferred = warm_up(steps["lazy"][0], steps["eager"][0], device, repeats)
     check_values(case, device)
     if with_compile:
         torch._dynamo.reset()

@@ -109,7 +109,8 @@ def particles(draft: Draft) -> None:
     n = max(1, draft.elements // 3)
     x, v = draft.tensor(n, 3, leaf=False), draft.tensor(n, 3, leaf=False)
     dt = draft.number(0.001, 0.1)
-    draft.do(f"force = -{x} * {draft.number(0.1, 2)} - {v} * 0.1")
+    # Without friction, which would end in numbers too small to be normal.
+    draft.do(f"force = -{x} * {draft.number(0.1, 2)}")
     if draft.random.random() < 0.5:
         draft.do(f"r = {x}.norm(dim=1, keepdim=True) + 0.1", f"force = force - {x} / r ** 3")
     draft.do(f"{v}.add_(force, alpha={dt})", f"{x}.add_({v}, alpha={dt})")
