@@ -14,6 +14,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -51,6 +52,10 @@ struct CompileOptions {
   bool deterministic = false;
   // Check the metadata of what operators return against the graph while running.
   bool verify = false;
+  // Nodes of the graph, by their index in graph->nodes(), ascending, that were measured to be
+  // faster as ATen's own calls than in what this backend made of the graph before. It may leave
+  // them whole; what it makes is measured again.
+  std::vector<int64_t> library_operations = {};
   bool operator==(const CompileOptions&) const = default;
 };
 
@@ -69,6 +74,14 @@ struct RunResult {
   bool unchanged = false;
 };
 
+// One step of a run.
+struct StepTime {
+  // The nodes of the graph, by their index in graph->nodes(), that the step does or has a part in.
+  // Valid as long as the executable.
+  c10::ArrayRef<int64_t> operations;
+  std::chrono::nanoseconds time;
+};
+
 class Executable {
  public:
   virtual ~Executable() = default;
@@ -78,6 +91,14 @@ class Executable {
   // visible in their storage when run() has returned. Dynamic scalars, constants that became
   // inputs, are the last ones: 0-dim doubles on the CPU.
   virtual RunResult run(c10::ArrayRef<at::Tensor> inputs) = 0;
+
+  // As run(), and adds what the steps took, the same steps at every run. Called for few runs, to
+  // find steps that take longer than the operations they replaced; an executable that does not
+  // override it is only measured as a whole.
+  virtual RunResult run_timed(c10::ArrayRef<at::Tensor> inputs, std::vector<StepTime>& times) {
+    static_cast<void>(times);
+    return run(inputs);
+  }
 };
 
 class Backend {

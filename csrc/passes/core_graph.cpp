@@ -111,13 +111,19 @@ class Reader {
 
   // ---- Nodes ----
 
+  // Views, partial writes and writes to inputs say where values lie; none is a call by itself.
+  static bool stays_whole(const Node& node) {
+    return node.hasAttribute(kLibraryAttribute) && node.kind() != c10::aten::as_strided &&
+           node.kind() != c10::aten::as_strided_scatter && node.kind() != c10::aten::copy_;
+  }
+
   void read_node(Node* jit_node) {
     if (is_folded(*jit_node)) return;
     CoreNode node;
     node.node = jit_node;
     if (jit_node->hasAttribute(kOriginAttribute)) node.origin = jit_node->i(kOriginAttribute);
     const std::string name = operator_name(jit_node);
-    const CoreOperator* core = find_core_operator(name);
+    const CoreOperator* const core = stays_whole(*jit_node) ? nullptr : find_core_operator(name);
     if (core) {
       node.kind = core->kind;
       node.op = core->op;

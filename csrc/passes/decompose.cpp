@@ -10,6 +10,16 @@ namespace torch_lazy {
 using torch::jit::Graph;
 using torch::jit::Node;
 
+namespace {
+
+// What a list is unpacked from is replaced together with the unpacking.
+bool stays_whole(const Node& node) {
+  const Node& call = node.kind() == c10::prim::ListUnpack ? *node.input()->node() : node;
+  return call.hasAttribute(kLibraryAttribute);
+}
+
+}  // namespace
+
 std::shared_ptr<Graph> decompose(std::shared_ptr<Graph> graph, c10::IntArrayRef input_offsets) {
   GraphBuilder builder(*graph, input_offsets);
   const std::vector<Node*> nodes(graph->nodes().begin(), graph->nodes().end());
@@ -21,6 +31,8 @@ std::shared_ptr<Graph> decompose(std::shared_ptr<Graph> graph, c10::IntArrayRef 
     if (node->kind() == c10::prim::Constant || node->kind() == c10::prim::ListConstruct ||
         node->kind() == c10::prim::AutogradZero || node->kind() == c10::aten::ScalarImplicit)
       folded.push_back(node);
+    else if (stays_whole(*node))
+      replaced = false;
     else if (node->kind() == c10::prim::ListUnpack)
       replaced = decompose_foreach(builder, node) || decompose_fused_optimizer(builder, node);
     else

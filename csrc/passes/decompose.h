@@ -13,7 +13,8 @@ struct Graph;
 namespace torch_lazy {
 
 // Rewrites the graph in place and returns it. Expects what `functionalize` promises. Operators
-// without a rule, and those whose arguments their rule does not cover, stay whole. Results keep
+// without a rule, those whose arguments their rule does not cover, and those that are marked by
+// kLibraryAttribute stay whole. Results keep
 // their types: sizes, strides and dtype.
 //
 // `input_offsets`: the storage offset, in elements, of each graph input; where it is left out, what

@@ -19,6 +19,7 @@ using torch::jit::Node;
 using torch::jit::Value;
 
 const c10::Symbol kOriginAttribute = c10::Symbol::attr("origin");
+const c10::Symbol kLibraryAttribute = c10::Symbol::attr("library");
 
 // ---- Types ----
 

@@ -16,6 +16,9 @@ namespace torch_lazy {
 
 // Integer attribute (`attr::origin`): the operation of the tape that a node stands for or serves.
 extern const c10::Symbol kOriginAttribute;
+// Integer attribute (`attr::library`) of nodes that no rule takes apart and no kernel computes,
+// although they could.
+extern const c10::Symbol kLibraryAttribute;
 
 // What the type of a tensor value says.
 struct TensorInfo {

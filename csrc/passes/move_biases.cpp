@@ -29,7 +29,7 @@ bool is_read_by_kernels_only(const Value* value) {
 }
 
 bool can_move(const Node& node) {
-  if (!is_plain_addmm(node)) return false;
+  if (!is_plain_addmm(node) || node.hasAttribute(kLibraryAttribute)) return false;
   const TensorInfo made = info_of(node.output());
   if (made.dtype != c10::ScalarType::Float && made.dtype != c10::ScalarType::Double) return false;
   return made.elements() > 0 && is_read_by_kernels_only(node.output());

@@ -1,5 +1,7 @@
 #include "passes/pipeline.h"
 
+#include <algorithm>
+
 #include "base/config.h"
 #include "base/debug.h"
 #include "base/pass_times.h"
@@ -7,6 +9,7 @@
 #include "ir/verify_graph.h"
 #include "passes/decompose.h"
 #include "passes/functionalize.h"
+#include "passes/graph_builder.h"
 #include "passes/move_biases.h"
 #include "passes/simplify.h"
 #include "passes/verify_functional.h"
@@ -53,7 +56,7 @@ class Pipeline {
     verify_after(name, [&] { verify_functional(*graph_, inputs_); });
   }
 
-  const Graph& graph() const { return *graph_; }
+  Graph& graph() { return *graph_; }
   std::shared_ptr<Graph> take() { return std::move(graph_); }
 
  private:
@@ -61,11 +64,22 @@ class Pipeline {
   std::shared_ptr<Graph> graph_;
 };
 
+// Of a functional graph, whose nodes have an origin. `operations` ascend.
+void mark_library_operations(Graph& graph, const std::vector<int64_t>& operations) {
+  if (operations.empty()) return;
+  for (torch::jit::Node* node : graph.nodes())
+    if (node->hasAttribute(kOriginAttribute) &&
+        std::ranges::binary_search(operations, node->i(kOriginAttribute)))
+      node->i_(kLibraryAttribute, 1);
+}
+
 }  // namespace
 
 CoreGraph core_graph_of(const Graph& recorded, const std::vector<GraphInput>& inputs,
-                        const GraphPass& of_backend) {
+                        const GraphPass& of_backend,
+                        const std::vector<int64_t>& library_operations) {
   Pipeline pipeline(recorded, inputs);
+  mark_library_operations(pipeline.graph(), library_operations);
   print_pass("functionalized", pipeline.graph());
   std::vector<int64_t> offsets;
   for (const GraphInput& input : inputs) offsets.push_back(input.offset);

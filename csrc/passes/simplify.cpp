@@ -80,7 +80,7 @@ class Simplifier {
   void visit(Node* node) {
     if (writes_nothing_new(*node)) return node->destroy();
     if (node->kind() == c10::prim::ListUnpack || !is_pure(*node)) return;
-    if (!is_prim(*node)) {
+    if (!is_prim(*node) && !node->hasAttribute(kLibraryAttribute)) {
       builder_.insert_before(node);
       Value* const simpler = simpler_value(builder_, node, input_offsets_);
       const std::vector<Node*> made = builder_.inserted();

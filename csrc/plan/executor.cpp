@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include "base/config.h"
 #include "base/debug.h"
@@ -50,6 +51,9 @@ bool is_as_expected(const ExpectedValue& expected, const at::Tensor& made) {
          (expected.strides.empty() || made.strides() == c10::IntArrayRef(expected.strides));
 }
 
+// Is told what a step took before the slots that no later step reads are emptied.
+using StepObserver = std::function<void(const PlanStep&, const Values&, std::chrono::nanoseconds)>;
+
 class Run {
  public:
   Run(const Plan& plan, const Launcher& launcher, c10::ArrayRef<at::Tensor> inputs)
@@ -59,18 +63,18 @@ class Run {
     for (size_t i = 0; i < inputs.size(); ++i) values_[plan_.inputs[i]] = without_bits(inputs[i]);
   }
 
-  // With `times`, adds what each step takes.
-  RunResult run(StepTimes* times) {
+  // `observer` may be null.
+  RunResult run(const StepObserver* observer) {
     RunResult result;
     size_t at = 0;
     try {
       if (plan_.arena_bytes > 0) arena_ = launcher_.allocate(size_t(plan_.arena_bytes));
       for (; at < plan_.steps.size(); ++at) {
         const PlanStep& step = plan_.steps[at];
-        if (times == nullptr && !blocking_) [[likely]]
+        if (observer == nullptr && !blocking_) [[likely]]
           perform(step);
         else
-          perform_and_wait(step, times);
+          perform_and_wait(step, observer);
         for (const uint32_t slot : step.released) values_[slot].reset();
       }
     } catch (...) {
@@ -89,14 +93,13 @@ class Run {
     std::visit([&](const auto& action) { perform(action); }, step.action);
   }
 
-  void perform_and_wait(const PlanStep& step, StepTimes* times) {
-    const StepCost cost = times ? cost_of(step, values_) : StepCost();
+  void perform_and_wait(const PlanStep& step, const StepObserver* observer) {
     const Clock::time_point begin = Clock::now();
     perform(step);
     const c10::Device device = launcher_.device();
     if (!device.is_cpu())
       c10::impl::getDeviceGuardImpl(device.type())->synchronizeDevice(device.index());
-    if (times) times->add(cost, Clock::now() - begin);
+    if (observer) (*observer)(step, values_, Clock::now() - begin);
   }
 
   void perform(const AllocateStep& step) {
@@ -216,10 +219,24 @@ RunResult PlanExecutable::run(c10::ArrayRef<at::Tensor> inputs) {
   if (config().debug < kDebugGraphs) [[likely]]
     return run.run(nullptr);
   StepTimes times;
+  const StepObserver observer = [&](const PlanStep& step, const Values& values, auto time) {
+    times.add(cost_of(step, values), time);
+  };
   const Clock::time_point begin = Clock::now();
-  RunResult result = run.run(&times);
+  RunResult result = run.run(&observer);
   debug_print(times.report(Clock::now() - begin));
   return result;
+}
+
+RunResult PlanExecutable::run_timed(c10::ArrayRef<at::Tensor> inputs,
+                                    std::vector<StepTime>& times) {
+  times.reserve(times.size() + plan_.steps.size());
+  const StepObserver observer = [&](const PlanStep& step, const Values&, auto time) {
+    using Operations = c10::ArrayRef<int64_t>;
+    times.push_back(
+        {step.operations.empty() ? Operations(step.origin) : Operations(step.operations), time});
+  };
+  return Run(plan_, *launcher_, inputs).run(&observer);
 }
 
 }  // namespace torch_lazy

@@ -53,6 +53,7 @@ class TORCH_LAZY_API PlanExecutable final : public Executable {
 
   // With debug output of kDebugGraphs and beyond, prints what each step cost.
   RunResult run(c10::ArrayRef<at::Tensor> inputs) override;
+  RunResult run_timed(c10::ArrayRef<at::Tensor> inputs, std::vector<StepTime>& times) override;
 
  private:
   const Plan plan_;

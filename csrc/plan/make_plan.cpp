@@ -162,11 +162,11 @@ class Planner {
   }
 
   void emit_group(const FusionGroup& group, const std::vector<LoweredKernel>& kernels) {
-    int64_t origin = node(group.nodes.front()).origin;
-    for (const NodeId id : group.nodes) {
-      origin = std::min(origin, node(id).origin);
+    const size_t first_step = plan_.steps.size();
+    const std::vector<int64_t> operations = operations_of(group);
+    const int64_t origin = operations.front();
+    for (const NodeId id : group.nodes)
       if (node(id).kind == CoreKind::kGather) emit_check(id);
-    }
     for (const ValueId id : group.stored) allocate(id, origin);
     for (const LoweredKernel& kernel : kernels) {
       KernelStep step{
@@ -179,6 +179,16 @@ class Planner {
     for (const ValueId id : group.stored)
       if (buffer_assignment_.root(id) == id) ready_[size_t(id)] = true;
     partials_.clear();
+    for (size_t i = first_step; i < plan_.steps.size(); ++i) plan_.steps[i].operations = operations;
+  }
+
+  // Ascending, each once. Inlined nodes are another group's work that is done again here.
+  std::vector<int64_t> operations_of(const FusionGroup& group) const {
+    std::vector<int64_t> operations;
+    for (const NodeId id : group.nodes) operations.push_back(node(id).origin);
+    std::sort(operations.begin(), operations.end());
+    operations.erase(std::unique(operations.begin(), operations.end()), operations.end());
+    return operations;
   }
 
   // Buffers that may share memory with one that is written.

@@ -105,6 +105,8 @@ struct PlanStep {
       action;
   int64_t origin = 0;              // operation of the recorded graph, for errors
   std::vector<uint32_t> released;  // slots that no later step reads
+  // All operations that the step does or has a part in; none where it is `origin` alone.
+  std::vector<int64_t> operations = {};
 };
 
 struct Plan {

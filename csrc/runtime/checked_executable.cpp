@@ -29,16 +29,25 @@ class CheckedExecutable final : public Executable {
         backend_(std::move(backend)) {}
 
   RunResult run(c10::ArrayRef<at::Tensor> inputs) override {
-    RunResult result = run_below(inputs);
+    return checked([&] { return executable_->run(inputs); });
+  }
+  RunResult run_timed(c10::ArrayRef<at::Tensor> inputs, std::vector<StepTime>& times) override {
+    return checked([&] { return executable_->run_timed(inputs, times); });
+  }
+
+ private:
+  template <typename RunBelow>
+  RunResult checked(const RunBelow& run) const {
+    RunResult result = run_below(run);
     expected_.check(result, backend_);
     return result;
   }
 
- private:
-  RunResult run_below(c10::ArrayRef<at::Tensor> inputs) {
+  template <typename RunBelow>
+  RunResult run_below(const RunBelow& run) const {
     const StepThreadState state;
     try {
-      return executable_->run(inputs);
+      return run();
     } catch (const std::exception&) {
       throw;
     } catch (...) {  // nobody above could say what it is

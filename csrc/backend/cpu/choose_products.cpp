@@ -30,6 +30,7 @@ bool pays(const Node& node, size_t first) {
 }
 
 bool can_choose(const Node& node) {
+  if (node.hasAttribute(kLibraryAttribute)) return false;
   if (node.kind() == c10::aten::mm) return pays(node, 0);
   return is_plain_addmm(node) && info_of(node.input(0)).dtype == c10::ScalarType::Float &&
          pays(node, 1);

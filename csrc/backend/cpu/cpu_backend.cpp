@@ -77,7 +77,8 @@ class CpuBackend final : public Backend {
     const codegen::Target machine = target();
     const bool onednn = onednn_multiplies_faster() && !options.deterministic;
     const CoreGraph core =
-        core_graph_of(*graph, options.inputs, onednn ? GraphPass(choose_products) : GraphPass());
+        core_graph_of(*graph, options.inputs, onednn ? GraphPass(choose_products) : GraphPass(),
+                      options.library_operations);
     Plan plan = make_plan(
         core, options.inputs,
         {machine.lanes, at::get_num_threads(), config().rematerialize_bytes, options.verify});
