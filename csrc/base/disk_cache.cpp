@@ -137,14 +137,24 @@ std::string open_directory(const std::filesystem::path& directory, int& descript
 
 }  // namespace
 
-DiskCache::DiskCache(std::filesystem::path directory, int64_t byte_limit)
+DiskCache::Counters::Counters(Metrics::ByName& counts)
+    : refused(counts["refused"]),
+      hit(counts["hit"]),
+      miss(counts["miss"]),
+      stored(counts["stored"]),
+      evicted(counts["evicted"]),
+      broken(counts["broken"]),
+      not_stored(counts["not stored"]) {}
+
+DiskCache::DiskCache(std::filesystem::path directory, int64_t byte_limit, Metrics::ByName& counts)
     : directory_(std::move(directory)),
       byte_limit_(byte_limit),
-      written_since_look_(byte_limit / 8) {
+      written_since_look_(byte_limit / 8),
+      counters_(counts) {
   const std::string refused = open_directory(directory_, directory_fd_, identity_);
   if (refused.empty()) return;
   if (directory_fd_ >= 0) ::close(std::exchange(directory_fd_, -1));
-  increment(metrics().disk_cache["refused"]);
+  increment(counters_.refused);
   warn_in_background(
       fmt::format("nothing is kept between processes: {} is not used, {}. "
                   "TORCH_LAZY_CACHE_DIR names another directory, TORCH_LAZY_CACHE_BYTES=0 asks "

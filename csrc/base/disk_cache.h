@@ -19,7 +19,7 @@ namespace torch_lazy {
 //
 // What fails is never the caller's business: an entry that cannot be read is not there, one that
 // cannot be written is not kept. Each kind of failure is warned about once in the life of the
-// object and counted in metrics().disk_cache, as "refused", "broken" and "not stored".
+// object and counted in `counts`, as "refused", "broken" and "not stored".
 //
 // Thread-safe, and without a lock once it is made: a forked child may go on using it. Other files
 // in the directory are left alone.
@@ -28,7 +28,8 @@ class DiskCache {
   // Makes the directory where there is none. It is refused where another user than the process's
   // own could write to it: entries may be machine code. `byte_limit`: from there on the entries
   // used longest ago are removed.
-  DiskCache(std::filesystem::path directory, int64_t byte_limit);
+  DiskCache(std::filesystem::path directory, int64_t byte_limit,
+            Metrics::ByName& counts = metrics().disk_cache);
   ~DiskCache();
   DiskCache(const DiskCache&) = delete;
   DiskCache& operator=(const DiskCache&) = delete;
@@ -56,12 +57,8 @@ class DiskCache {
   std::atomic<int64_t> written_since_look_;
   // Found once, because that takes a lock.
   struct Counters {
-    Metrics::Counter& hit = metrics().disk_cache["hit"];
-    Metrics::Counter& miss = metrics().disk_cache["miss"];
-    Metrics::Counter& stored = metrics().disk_cache["stored"];
-    Metrics::Counter& evicted = metrics().disk_cache["evicted"];
-    Metrics::Counter& broken = metrics().disk_cache["broken"];
-    Metrics::Counter& not_stored = metrics().disk_cache["not stored"];
+    explicit Counters(Metrics::ByName& counts);
+    Metrics::Counter &refused, &hit, &miss, &stored, &evicted, &broken, &not_stored;
   } counters_;
   std::atomic<bool> said_broken_{false}, said_not_stored_{false};
 };

@@ -15,7 +15,6 @@
 #include "base/config.h"
 #include "base/fork.h"
 #include "runtime/compile_policy.h"
-#include "runtime/compiled_trace.h"
 
 namespace torch_lazy {
 namespace {
@@ -24,8 +23,8 @@ namespace {
 struct Queue {
   std::mutex mutex;  // guards everything below
   std::condition_variable changed;
-  std::deque<std::shared_ptr<CompiledTrace>> jobs;
-  std::shared_ptr<CompiledTrace> compiling;  // null while nothing is compiled
+  std::deque<std::shared_ptr<CompileJob>> jobs;
+  std::shared_ptr<CompileJob> compiling;  // null while nothing is compiled
   bool started = false;
   bool stopped = false;
 
@@ -110,13 +109,13 @@ void work() {
       lock.lock();
       jobs.changed.wait(lock, has_jobs);
     }
-    CompiledTrace& trace = *(jobs.compiling = std::move(jobs.jobs.front()));
+    CompileJob& job = *(jobs.compiling = std::move(jobs.jobs.front()));
     jobs.jobs.pop_front();
     lock.unlock();
     delay();
     {
       const PausableWork work;
-      trace.compile();
+      job.compile();
       lock.lock();
       const auto done = std::move(jobs.compiling);
       lock.unlock();  // before `done` may be destroyed
@@ -135,11 +134,11 @@ void Queue::start_thread() {
 
 }  // namespace
 
-void enqueue_compile(std::shared_ptr<CompiledTrace> trace) {
+void enqueue_compile(std::shared_ptr<CompileJob> job) {
   Queue& jobs = queue();
   const std::lock_guard<std::mutex> lock(jobs.mutex);
   if (jobs.stopped) return;
-  jobs.jobs.push_back(std::move(trace));
+  jobs.jobs.push_back(std::move(job));
   jobs.start_thread();
   jobs.changed.notify_all();
 }

@@ -1,4 +1,4 @@
-// Compiles traces on one background thread at a low priority, so that a compile never makes
+// Compiles on one background thread at a low priority, so that a compile never makes
 // the script wait, but where it asks for deterministic algorithms. The thread starts with the first
 // job. A forked child has the jobs that its parent had, the one under way first; its own thread
 // starts when it compiles or waits for the first time.
@@ -12,9 +12,15 @@
 
 namespace torch_lazy {
 
-class CompiledTrace;
+// Something to be compiled. One under way at a fork is begun again in the child.
+class CompileJob {
+ public:
+  virtual ~CompileJob() = default;
+  // Called by the compile queue, off the recording thread. Must not raise.
+  virtual void compile() = 0;
+};
 
-void enqueue_compile(std::shared_ptr<CompiledTrace> trace);
+void enqueue_compile(std::shared_ptr<CompileJob> job);
 
 // In a child of a fork that has jobs and no thread yet: starts the thread. Called where a trace
 // that is in the queue would be of use.

@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "ir/graph_from_tape.h"
+#include "runtime/compile_queue.h"
 #include "runtime/execution_lock.h"
 #include "runtime/trace_conditions.h"
 #include "tape/dynamic_scalars.h"
@@ -17,7 +18,7 @@
 namespace torch_lazy {
 
 // Made by std::make_shared only.
-class CompiledTrace : public std::enable_shared_from_this<CompiledTrace> {
+class CompiledTrace final : public CompileJob, public std::enable_shared_from_this<CompiledTrace> {
  public:
   // `live`: by storage slot, whether it outlived the window when the trace was taped.
   CompiledTrace(Tape tape, DynamicScalars dynamic_scalars, std::vector<bool> live,
@@ -58,9 +59,8 @@ class CompiledTrace : public std::enable_shared_from_this<CompiledTrace> {
     return graph_from_tape(tape_, live, dynamic_scalars_, conditions_.device).graph;
   }
 
-  // Called by the compile queue, off the recording thread. Never raises: a compile that fails is
-  // counted, warned about once, and leaves the trace to eager execution.
-  void compile();
+  // A compile that fails is counted, warned about once, and leaves the trace to eager execution.
+  void compile() override;
 
  private:
   const Tape tape_;
