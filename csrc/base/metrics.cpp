@@ -44,10 +44,23 @@ const std::vector<std::pair<const char*, Metrics::ByName Metrics::*>>& Metrics::
       {"flushes", &Metrics::flushes},
       {"syncs", &Metrics::syncs},
       {"fallbacks", &Metrics::fallbacks},
+      {"choices", &Metrics::choices},
       {"bytes_moved", &Metrics::bytes_moved},
       {"disk_cache", &Metrics::disk_cache},
   };
   return table;
+}
+
+void Metrics::explain_choice(std::string text) {
+  constexpr size_t kMost = 100;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (explained_.size() == kMost) explained_.pop_front();
+  explained_.push_back(std::move(text));
+}
+
+std::vector<std::string> Metrics::explained_choices() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return {explained_.begin(), explained_.end()};
 }
 
 void Metrics::reset() {
@@ -56,6 +69,7 @@ void Metrics::reset() {
   for (const auto& [name, counters] : counters_by_name()) (this->*counters).reset();
   const std::lock_guard<std::mutex> lock(mutex_);
   before_reset_ = sum(threads_);
+  explained_.clear();
 }
 
 Metrics::Counter& Metrics::ByName::operator[](std::string_view name) {

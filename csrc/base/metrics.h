@@ -55,6 +55,7 @@ class Metrics {
   ByName flushes;      // by reason
   ByName syncs;        // by reason
   ByName fallbacks;    // by operator
+  ByName choices;      // of measured windows, by what was chosen
   ByName bytes_moved;  // between host and device, by direction and cause; see offload/
   ByName disk_cache;   // hit, miss, stored, evicted; what failed: refused, broken, not stored
   // Of all that stand above, by their names in torch.lazy.metrics().
@@ -62,11 +63,15 @@ class Metrics {
   counters();
   TORCH_LAZY_MODULE_API static const std::vector<std::pair<const char*, ByName Metrics::*>>&
   counters_by_name();
+  // Choices that need an explanation, the latest hundred of them.
+  void explain_choice(std::string text);
+  TORCH_LAZY_MODULE_API std::vector<std::string> explained_choices() const;
   TORCH_LAZY_MODULE_API void reset();
 
  private:
   mutable ForkSafeMutex mutex_{LockOrder::kLeaf};  // guards what is below
   std::deque<OfThread> threads_;
+  std::deque<std::string> explained_;
   Operations before_reset_;
 };
 

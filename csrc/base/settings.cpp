@@ -172,11 +172,15 @@ std::vector<Setting> behaviour_settings() {
       "not the numbers that eager on the CPU draws; `\"eager\"`: those numbers, drawn by ATen at "
       "the "
       "call");
+  Setting measured_choice = flag(
+      "measured_choice", &Config::measured_choice,
+      "windows compiled from now on are timed against their operations as library calls, in turns "
+      "over their first runs, and the faster is used");
   Setting accelerator =
       flag("accelerator", &Config::accelerator,
            "`torch.accelerator` means device `lazy` on a machine that has no other accelerator");
-  return {std::move(defer), std::move(backend), std::move(device), std::move(rng),
-          std::move(accelerator)};
+  return {std::move(defer), std::move(backend),         std::move(device),
+          std::move(rng),   std::move(measured_choice), std::move(accelerator)};
 }
 
 std::vector<Setting> checking_settings() {

@@ -47,6 +47,7 @@ py::dict metrics_dict() {
   for (const auto& [name, counter] : Metrics::counters()) result[name] = (all.*counter).load();
   for (const auto& [name, counters] : Metrics::counters_by_name())
     result[name] = (all.*counters).counts();
+  result["chosen"] = all.explained_choices();
   result["compile_ns"] = pass_times();
   return result;
 }

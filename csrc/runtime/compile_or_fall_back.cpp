@@ -16,9 +16,6 @@
 namespace torch_lazy {
 namespace {
 
-// Runs what the chosen backend does not support: node by node, through ATen.
-constexpr const char* kReferenceBackend = "reference";
-
 std::shared_ptr<Executable> compile_watched(Backend& backend, const std::string& name,
                                             const GraphToCompile& graph,
                                             const CompileOptions& options) {
@@ -32,6 +29,8 @@ std::shared_ptr<Executable> compile_watched(Backend& backend, const std::string&
   }
 }
 
+}  // namespace
+
 std::shared_ptr<Executable> compile_by(const std::string& name, const GraphToCompile& graph,
                                        const CompileOptions& options) {
   Backend& backend = backend_by_name(name);
@@ -44,8 +43,6 @@ std::shared_ptr<Executable> compile_by(const std::string& name, const GraphToCom
   TORCH_CHECK(made, "it returned no executable");
   return checked_executable(std::move(made), std::move(expected), name);
 }
-
-}  // namespace
 
 std::shared_ptr<Executable> compile_or_fall_back(const std::string& backend,
                                                  const GraphToCompile& graph,

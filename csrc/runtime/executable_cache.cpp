@@ -1,5 +1,7 @@
 #include "runtime/executable_cache.h"
 
+#include <c10/util/Exception.h>
+
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -9,15 +11,17 @@
 #include "base/fork.h"
 #include "base/metrics.h"
 #include "ir/graph_hash.h"
-#include "runtime/compile_or_fall_back.h"
+#include "runtime/choose_executable.h"
 
 namespace torch_lazy {
 namespace {
 
+using MakeGraph = std::function<std::shared_ptr<torch::jit::Graph>()>;
+
 struct Compiled {
   std::string backend;
   CompileOptions options;
-  std::function<std::shared_ptr<torch::jit::Graph>()> graph;
+  std::shared_ptr<const MakeGraph> graph;
   Runnable runnable;
 };
 
@@ -66,13 +70,20 @@ Runnable executable_for(const WindowGraph& window, const TraceConditions& condit
   const GraphHash hash = hash_graph(*window.graph);
   for (const Compiled& compiled : compiled_with_hash(hash.low))
     if (compiled.backend == backend && compiled.options == options &&
-        same_graph(*compiled.graph(), *window.graph))
+        same_graph(*(*compiled.graph)(), *window.graph))
       return compiled.runnable;
-  Runnable made{compile_or_fall_back(backend, {window.graph, hash, make_graph}, options),
+  const auto graph = std::make_shared<const MakeGraph>(std::move(make_graph));
+  // What makes the graph owns a trace, and the trace owns the executable.
+  const MakeGraph make_again = [remembered = std::weak_ptr(graph)] {
+    const auto make = remembered.lock();
+    TORCH_CHECK(make, "the window that was to be compiled again is forgotten");
+    return (*make)();
+  };
+  Runnable made{choose_executable(backend, {window.graph, hash, make_again}, options),
                 std::make_shared<ExecutionLock>()};
   increment(metrics().compiles);
   const std::lock_guard<std::mutex> lock(cache().mutex);
-  cache().by_hash[hash.low].push_back({backend, std::move(options), std::move(make_graph), made});
+  cache().by_hash[hash.low].push_back({backend, std::move(options), graph, made});
   return made;
 }
 

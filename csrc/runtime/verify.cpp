@@ -4,6 +4,7 @@
 #include <ATen/ops/clone.h>
 
 #include <algorithm>
+#include <mutex>
 #include <unordered_map>
 
 #include "ops/thread_state.h"
@@ -87,7 +88,11 @@ RunResult run_and_verify(const CompiledTrace::Version& version, const Tape& tape
   for (const at::Tensor& input : inputs) copied_inputs.push_back(copies.copy(input));
   for (size_t i = 0; i < described.size(); ++i) values[described[i].value] = copied_inputs[i];
 
-  RunResult result = version.executable->run(inputs);
+  RunResult result;
+  {
+    const std::lock_guard alone(*version.running);
+    result = version.executable->run(inputs);
+  }
   const auto failure = run_steps(steps, values, device);
   TORCH_CHECK(failure.has_value() == result.failure.has_value(),
               "TORCH_LAZY_VERIFY: the window fails only when it is ",

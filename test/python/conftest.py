@@ -31,6 +31,10 @@ os.environ.setdefault("TORCH_LAZY_REMATERIALIZE_BYTES", "1")
 # Kernels are kept for the child processes of this run, and not beside the user's.
 os.environ["TORCH_LAZY_CACHE_DIR"] = tempfile.mkdtemp(prefix="torch_lazy_test_")
 
+# Hot windows of tests run by kernels: library calls are what they are compared with.
+# test_measured_choice.py is about choosing between them.
+os.environ.setdefault("TORCH_LAZY_MEASURED_CHOICE", "0")
+
 # A pass that breaks the form of a graph is found by the pass's name.
 os.environ.setdefault("TORCH_LAZY_VERIFY_PASSES", "1")
 

@@ -36,8 +36,8 @@ void call_driver() {
 }
 
 void spoil(std::vector<at::Tensor>& outputs) {
-  if (outputs.empty()) return;
-  at::Tensor& output = outputs[0];
+  if (outputs.empty()) return;  // a window that only writes its inputs
+  at::Tensor& output = outputs.front();
   if (told("wrong dtype")) output = output.to(at::kLong);
   if (told("wrong sizes")) output = output.reshape({-1, 1});
   if (told("wrong strides")) {
@@ -77,6 +77,7 @@ class VendorExecutable final : public Executable {
     if (told("failure of no operation"))
       return {{at::Tensor()}, torch_lazy::RunFailure{99, std::make_exception_ptr(42)}};
     if (told("failure without error")) return {{at::Tensor()}, torch_lazy::RunFailure{0, nullptr}};
+    if (told("slow")) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     RunResult result = executable_->run(inputs);
     spoil(result.outputs);
     return result;

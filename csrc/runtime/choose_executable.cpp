@@ -1,0 +1,78 @@
+#include "runtime/choose_executable.h"
+
+#include <fmt/format.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "base/config.h"
+#include "base/metrics.h"
+#include "ir/print.h"
+#include "runtime/choice_store.h"
+#include "runtime/measured_choice.h"
+
+namespace torch_lazy {
+namespace {
+
+bool may_measure(const std::string& backend, const CompileOptions& options) {
+  return config().measured_choice && backend != kReferenceBackend && options.device.is_cpu() &&
+         !options.deterministic && !options.verify;
+}
+
+std::string describe_window(const GraphToCompile& graph) {
+  const auto nodes = graph.graph->nodes();
+  const auto is_operation = [](const torch::jit::Node* node) {
+    return node->kind() != c10::prim::Constant && node->kind() != c10::prim::ListConstruct;
+  };
+  const auto first = std::find_if(nodes.begin(), nodes.end(), is_operation);
+  return fmt::format("graph {} of {} operations, recorded at {}", graph.hash.hex(),
+                     std::count_if(nodes.begin(), nodes.end(), is_operation),
+                     first == nodes.end() ? "an unknown line" : recorded_at(**first));
+}
+
+MeasuredChoice::Surroundings surroundings_of(const std::string& backend,
+                                             const GraphToCompile& graph,
+                                             const CompileOptions& options, std::string key) {
+  MeasuredChoice::Surroundings made;
+  made.now = [] { return std::chrono::steady_clock::now().time_since_epoch(); };
+  made.compile_again = [backend, options, hash = graph.hash,
+                        make = graph.make_again](const std::vector<int64_t>& operations) {
+    CompileOptions again = options;
+    again.library_operations = operations;
+    auto executable = compile_by(backend, {make(), hash, make}, again);
+    increment(metrics().compiles);
+    return executable;
+  };
+  made.enqueue = [](std::shared_ptr<CompileJob> job) { enqueue_compile(std::move(job)); };
+  made.remember = [key = std::move(key)](const Choice& choice) { remember_choice(key, choice); };
+  made.window = describe_window(graph);
+  return made;
+}
+
+}  // namespace
+
+std::shared_ptr<Executable> choose_executable(const std::string& backend,
+                                              const GraphToCompile& graph,
+                                              const CompileOptions& options) {
+  if (!may_measure(backend, options)) return compile_or_fall_back(backend, graph, options);
+  std::string key = choice_key(backend, graph.hash, options);
+  if (const std::optional<Choice> choice = recall_choice(key)) {
+    increment(metrics().choices[std::string(name(choice->kind)) + ", remembered"]);
+    CompileOptions chosen = options;
+    chosen.library_operations = choice->library_operations;
+    const bool library = choice->kind == ChoiceKind::kLibraryCalls;
+    return compile_or_fall_back(library ? kReferenceBackend : backend, graph, chosen);
+  }
+  // Before the backend changes the graph.
+  auto surroundings = surroundings_of(backend, graph, options, std::move(key));
+  std::shared_ptr<Executable> compiled = compile_or_fall_back(backend, graph, options);
+  std::shared_ptr<Executable> library =
+      compile_by(kReferenceBackend, {graph.make_again(), graph.hash, graph.make_again}, options);
+  return std::make_shared<MeasuredChoice>(std::move(compiled), std::move(library),
+                                          std::move(surroundings));
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,158 @@
+#include "runtime/measured_choice.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "base/config.h"
+#include "base/debug.h"
+#include "base/fork.h"
+#include "base/metrics.h"
+
+namespace torch_lazy {
+namespace {
+
+// One lock for all choices, so that a fork can take it.
+std::mutex& choices_mutex() {
+  static auto* const mutex = new ForkSafeMutex(LockOrder::kLeaf);
+  return *mutex;
+}
+
+// Made when the library is loaded: what is made during a fork is not covered by it.
+[[maybe_unused]] std::mutex& made_at_load = choices_mutex();
+
+// The share of its time that a window has to keep, by what its steps promise, to be compiled again.
+constexpr double kWorthCompiling = 0.95;
+
+double milliseconds(std::chrono::nanoseconds time) {
+  return double(time.count()) / 1e6;
+}
+
+}  // namespace
+
+const char* name(ChoiceKind kind) {
+  switch (kind) {
+    case ChoiceKind::kAsCompiled:
+      return "as compiled";
+    case ChoiceKind::kLibraryCalls:
+      return "library calls";
+    case ChoiceKind::kPartlyLibraryCalls:
+      break;
+  }
+  return "partly library calls";
+}
+
+class MeasuredChoice::CompileAgain final : public CompileJob {
+ public:
+  CompileAgain(std::shared_ptr<MeasuredChoice> choice, std::vector<int64_t> operations)
+      : choice_(std::move(choice)), operations_(std::move(operations)) {}
+  void compile() override { choice_->compile_again(operations_); }
+
+ private:
+  const std::shared_ptr<MeasuredChoice> choice_;
+  const std::vector<int64_t> operations_;
+};
+
+MeasuredChoice::MeasuredChoice(std::shared_ptr<Executable> compiled,
+                               std::shared_ptr<Executable> library, Surroundings surroundings)
+    : surroundings_(std::move(surroundings)) {
+  candidates_[Race::kFirst] = {{ChoiceKind::kAsCompiled}, std::move(compiled), {}};
+  candidates_[Race::kRival] = {{ChoiceKind::kLibraryCalls}, std::move(library), {}};
+}
+
+RunResult MeasuredChoice::run_in_race(c10::ArrayRef<at::Tensor> inputs) {
+  const Race::Way way = race_.next();
+  Executable& executable = *candidates_.at(way).executable;
+  std::vector<StepTime> steps;
+  const std::chrono::nanoseconds begin = surroundings_.now();
+  RunResult result = race_.purpose() == Race::Run::kStepByStep ? executable.run_timed(inputs, steps)
+                                                               : executable.run(inputs);
+  const std::chrono::nanoseconds taken = surroundings_.now() - begin;
+  if (result.failure) return result;
+  std::optional<Outcome> outcome;
+  {
+    const std::lock_guard<std::mutex> lock(choices_mutex());
+    if (!steps.empty()) candidates_.at(way).profile.add(steps);
+    race_.add(taken);
+    if (const auto winner = race_.winner()) {
+      std::vector<int64_t> give_back = worth_giving_back(*winner);
+      // A single timing of each step is no ground for a compile.
+      if (give_back.empty() || race_.rounds() > 1)
+        outcome = end_race(*winner, std::move(give_back));
+    }
+  }
+  if (!outcome) return result;
+  if (outcome->give_back.empty())
+    finish(candidates_[Race::kFirst].choice, outcome->report);
+  else
+    surroundings_.enqueue(
+        std::make_shared<CompileAgain>(shared_from_this(), std::move(outcome->give_back)));
+  return result;
+}
+
+// The lock is held.
+std::vector<int64_t> MeasuredChoice::worth_giving_back(Race::Way winner) const {
+  if (compiled_again_) return {};
+  LosingOperations losing =
+      losing_operations(candidates_[Race::kFirst].profile, candidates_[Race::kRival].profile);
+  const std::chrono::nanoseconds promised = race_.least(Race::kFirst) - losing.saved;
+  if (double(promised.count()) >= kWorthCompiling * double(race_.least(winner).count())) return {};
+  return std::move(losing.operations);
+}
+
+// The lock is held. The winner is the first candidate from now on.
+MeasuredChoice::Outcome MeasuredChoice::end_race(Race::Way winner, std::vector<int64_t> give_back) {
+  const Race::Way loser = winner == Race::kFirst ? Race::kRival : Race::kFirst;
+  Outcome outcome;
+  outcome.give_back = std::move(give_back);
+  report_ +=
+      fmt::format("{}{}, {:.4f} ms, in place of {}, {:.4f} ms", report_.empty() ? "" : "; ",
+                  name(candidates_.at(winner).choice.kind), milliseconds(race_.least(winner)),
+                  name(candidates_.at(loser).choice.kind), milliseconds(race_.least(loser)));
+  outcome.report = report_;
+  least_ = race_.least(winner);
+  std::swap(outcome.dropped, candidates_.at(loser).executable);
+  if (winner != Race::kFirst) std::swap(candidates_[0], candidates_[1]);
+  awaiting_ = !outcome.give_back.empty();
+  compiled_again_ |= awaiting_;
+  settled_.store(candidates_[Race::kFirst].executable.get(), std::memory_order_release);
+  return outcome;
+}
+
+void MeasuredChoice::compile_again(const std::vector<int64_t>& operations) {
+  std::shared_ptr<Executable> made;
+  try {
+    made = surroundings_.compile_again(operations);
+  } catch (const std::exception&) {
+    // Operations that cannot be left whole: what won stays.
+  }
+  Choice choice;
+  std::string report;
+  {
+    const std::lock_guard<std::mutex> lock(choices_mutex());
+    if (!std::exchange(awaiting_, false)) return;  // begun again after a fork, although it was done
+    if (made) {
+      candidates_[Race::kRival] = {
+          {ChoiceKind::kPartlyLibraryCalls, operations}, std::move(made), {}};
+      race_ = Race(least_);
+      settled_.store(nullptr, std::memory_order_release);
+      return;
+    }
+    choice = candidates_[Race::kFirst].choice;
+    report = report_;
+  }
+  finish(choice, report);
+}
+
+void MeasuredChoice::finish(const Choice& choice, const std::string& report) const {
+  increment(metrics().choices[name(choice.kind)]);
+  const std::string text = surroundings_.window + ": " + report;
+  if (choice.kind != ChoiceKind::kAsCompiled) metrics().explain_choice(text);
+  if (config().debug >= kDebugGraphs) debug_print("choice: " + text);
+  surroundings_.remember(choice);
+}
+
+}  // namespace torch_lazy

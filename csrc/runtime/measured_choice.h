@@ -1,0 +1,98 @@
+// The faster of two executables of one graph, found by running them in turns.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "runtime/compile_queue.h"
+#include "runtime/race.h"
+#include "runtime/step_profile.h"
+
+namespace torch_lazy {
+
+enum class ChoiceKind : uint8_t {
+  kAsCompiled,         // what the backend made
+  kLibraryCalls,       // the recorded operations one by one
+  kPartlyLibraryCalls  // what the backend made where some operations are library calls
+};
+const char* name(ChoiceKind kind);
+
+struct Choice {
+  ChoiceKind kind = ChoiceKind::kAsCompiled;
+  std::vector<int64_t> library_operations = {};  // of kPartlyLibraryCalls
+  bool operator==(const Choice&) const = default;
+};
+
+// Every run is one of the program's, by one of the candidates: nothing is done twice. Runs take
+// turns until it is clear which candidate is faster (race.h). Then what both told of their steps
+// may promise that giving some operations back to library calls is faster still: once in its life a
+// choice has the backend compile the graph so, in the background, and races that against the
+// winner. Losers are dropped.
+//
+// Run by one thread at a time, as every executable. What a run changes here it changes under a lock
+// that forks take, together with the compile thread.
+class MeasuredChoice final : public Executable,
+                             public std::enable_shared_from_this<MeasuredChoice> {
+ public:
+  // What a choice asks of its surroundings.
+  struct Surroundings {
+    std::function<std::chrono::nanoseconds()> now;
+    // The backend's executable that leaves these operations whole. Called on the compile thread;
+    // may raise.
+    std::function<std::shared_ptr<Executable>(const std::vector<int64_t>&)> compile_again;
+    std::function<void(std::shared_ptr<CompileJob>)> enqueue;
+    // Called once, with what is used from then on.
+    std::function<void(const Choice&)> remember;
+    std::string window;  // names it for users
+  };
+
+  MeasuredChoice(std::shared_ptr<Executable> compiled, std::shared_ptr<Executable> library,
+                 Surroundings surroundings);
+
+  RunResult run(c10::ArrayRef<at::Tensor> inputs) override {
+    Executable* const settled = settled_.load(std::memory_order_acquire);
+    if (settled != nullptr) [[likely]]
+      return settled->run(inputs);
+    return run_in_race(inputs);
+  }
+
+ private:
+  class CompileAgain;
+  struct Candidate {
+    Choice choice;
+    std::shared_ptr<Executable> executable;
+    StepProfile profile;
+  };
+  // What follows from a race that is over, to be done without the lock.
+  struct Outcome {
+    std::shared_ptr<Executable> dropped;
+    std::vector<int64_t> give_back;  // empty where the choice is final
+    std::string report;
+  };
+
+  RunResult run_in_race(c10::ArrayRef<at::Tensor> inputs);
+  Outcome end_race(Race::Way winner, std::vector<int64_t> give_back);
+  std::vector<int64_t> worth_giving_back(Race::Way winner) const;
+  void compile_again(const std::vector<int64_t>& operations);
+  void finish(const Choice& choice, const std::string& report) const;
+
+  const Surroundings surroundings_;
+  // Null while a race is on. Set by who runs, and set to null on the compile thread.
+  std::atomic<Executable*> settled_{nullptr};
+  // Guarded by one lock of all choices (measured_choice.cpp); executables are called without it,
+  // because only their runner replaces them, and the rival only while there is none:
+  std::array<Candidate, 2> candidates_;  // by Race::Way
+  Race race_;
+  bool compiled_again_ = false, awaiting_ = false;  // asked for; and not there yet
+  std::chrono::nanoseconds least_{0};               // that the first candidate took
+  std::string report_;                              // of the races so far
+};
+
+}  // namespace torch_lazy

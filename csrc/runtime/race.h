@@ -1,0 +1,53 @@
+// Which of two ways to do the same work is faster: who runs next, and who has won.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace torch_lazy {
+
+// The first is used unless the rival is surely faster. Each takes turns of four runs, so that most
+// runs begin with what the same way left in the caches. Other load on the machine makes single runs
+// longer and none shorter: the least of a way's times and the least quarter of them have to agree.
+class Race {
+ public:
+  enum class Run : uint8_t { kWarmUp, kStepByStep, kCounted };
+  enum Way : uint8_t { kFirst, kRival };
+
+  Race() = default;
+  // The first way was seen to take no longer than that.
+  explicit Race(std::chrono::nanoseconds known) : known_(known) {}
+
+  // Who runs next, and what for.
+  Way next() const { return runs_ / kTurn % 2 == 0 ? kFirst : kRival; }
+  Run purpose() const {
+    const uint32_t at = runs_ % kTurn;
+    return at == 0 ? Run::kWarmUp : at == 1 ? Run::kStepByStep : Run::kCounted;
+  }
+  // That run took so long.
+  void add(std::chrono::nanoseconds time);
+  // Where a round has just ended that tells. The last round does, and no run may follow it.
+  std::optional<Way> winner() const { return winner_; }
+  uint32_t rounds() const { return runs_ / (2 * kTurn); }
+  // The least of the counted times, and of what was known of the first way before.
+  std::chrono::nanoseconds least(Way way) const;
+
+ private:
+  static constexpr uint32_t kTurn = 4, kCounted = 2, kRounds = 5;
+
+  size_t counted() const { return size_t{rounds()} * kCounted; }
+  // What a quarter of the times is less than.
+  std::chrono::nanoseconds quartile(Way way) const;
+  // The times of `way` are less than those of the other one by this factor.
+  bool wins_by(Way way, double factor) const;
+
+  std::chrono::nanoseconds known_ = std::chrono::nanoseconds::max();
+  uint32_t runs_ = 0;
+  std::array<std::array<std::chrono::nanoseconds, kCounted * kRounds>, 2> times_{};
+  std::optional<Way> winner_;
+};
+
+}  // namespace torch_lazy

@@ -1,0 +1,208 @@
+// Executables whose runs take the time that a test says, by a clock of its own.
+
+#include "runtime/measured_choice.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/metrics.h"
+#include "runtime/choice_store.h"
+
+namespace torch_lazy {
+namespace {
+
+using std::chrono::nanoseconds;
+using Operations = std::vector<int64_t>;
+
+struct FakeStep {
+  Operations operations;
+  int64_t time;
+};
+
+nanoseconds clock_time{0};
+
+class FakeExecutable final : public Executable {
+ public:
+  explicit FakeExecutable(std::vector<FakeStep> steps) : steps_(std::move(steps)) {}
+
+  RunResult run(c10::ArrayRef<at::Tensor>) override {
+    ++runs;
+    for (const FakeStep& step : steps_) clock_time += nanoseconds(step.time);
+    RunResult result;
+    if (fails) result.failure = RunFailure{0, std::make_exception_ptr(std::runtime_error("data"))};
+    return result;
+  }
+  RunResult run_timed(c10::ArrayRef<at::Tensor> inputs, std::vector<StepTime>& times) override {
+    for (const FakeStep& step : steps_) times.push_back({step.operations, nanoseconds(step.time)});
+    return run(inputs);
+  }
+
+  int runs = 0;
+  bool fails = false;
+
+ private:
+  const std::vector<FakeStep> steps_;
+};
+
+// A choice between two executables, and what it asked of its surroundings.
+struct Planted {
+  Planted(std::vector<FakeStep> compiled_steps, std::vector<FakeStep> library_steps)
+      : compiled(std::make_shared<FakeExecutable>(std::move(compiled_steps))),
+        library(std::make_shared<FakeExecutable>(std::move(library_steps))) {
+    MeasuredChoice::Surroundings surroundings;
+    surroundings.now = [] { return clock_time; };
+    surroundings.compile_again = [this](const Operations& operations) {
+      given_back.push_back(operations);
+      if (!partly) throw std::runtime_error("cannot leave them whole");
+      return partly;
+    };
+    surroundings.enqueue = [this](std::shared_ptr<CompileJob> job) {
+      jobs.push_back(std::move(job));
+    };
+    surroundings.remember = [this](const Choice& made) { remembered.push_back(made); };
+    surroundings.window = "window";
+    choice = std::make_shared<MeasuredChoice>(compiled, library, std::move(surroundings));
+    metrics().reset();
+  }
+
+  void run(int times) {
+    for (int i = 0; i < times; ++i) choice->run({});
+  }
+  void compile_again() {
+    for (const auto& job : std::exchange(jobs, {})) job->compile();
+  }
+
+  std::shared_ptr<FakeExecutable> compiled, library, partly;
+  std::vector<std::shared_ptr<CompileJob>> jobs;
+  std::vector<Operations> given_back;
+  std::vector<Choice> remembered;
+  std::shared_ptr<MeasuredChoice> choice;
+};
+
+std::vector<FakeStep> one_step(int64_t time) {
+  return {{{0}, time}};
+}
+
+TEST(MeasuredChoice, EveryRunOfTheProgramIsOneRunOfOneCandidate) {
+  Planted window(one_step(100), one_step(110));
+
+  window.run(20);
+
+  EXPECT_EQ(window.compiled->runs + window.library->runs, 20);
+  EXPECT_GT(window.library->runs, 0);
+}
+
+TEST(MeasuredChoice, ASlowKernelIsReplacedByLibraryCallsWithinThirtyRunsAndSaidSo) {
+  Planted window(one_step(3'000'000), one_step(1'000'000));
+  window.run(30);
+  const int runs = window.compiled->runs;
+
+  window.run(100);
+
+  EXPECT_EQ(window.compiled->runs, runs);
+  EXPECT_EQ(metrics().choices.counts(), (std::map<std::string, int64_t>{{"library calls", 1}}));
+  EXPECT_EQ(metrics().explained_choices(),
+            (std::vector<std::string>{"window: library calls, 1.0000 ms, in place of as compiled, "
+                                      "3.0000 ms"}));
+  EXPECT_EQ(window.remembered, (std::vector<Choice>{{ChoiceKind::kLibraryCalls}}));
+}
+
+TEST(MeasuredChoice, FastKernelsStayAndLibraryCallsAreDropped) {
+  Planted window(one_step(100), one_step(300));
+  const std::weak_ptr<FakeExecutable> library = std::exchange(window.library, nullptr);
+
+  window.run(30);
+
+  EXPECT_TRUE(library.expired());
+  EXPECT_EQ(window.remembered, (std::vector<Choice>{{ChoiceKind::kAsCompiled}}));
+  EXPECT_TRUE(metrics().explained_choices().empty());
+}
+
+TEST(MeasuredChoice, RunsThatFailAreNoSamples) {
+  Planted window(one_step(100), one_step(300));
+  window.compiled->fails = true;
+
+  window.run(50);
+
+  EXPECT_EQ(window.compiled->runs, 50);
+  EXPECT_TRUE(window.remembered.empty());
+}
+
+// Operations 0 and 1 are one kernel that is three times as fast as they are; 2 is one that loses.
+Planted window_with_a_losing_kernel() {
+  return {{{{0, 1}, 200}, {{2}, 500}}, {{{0}, 300}, {{1}, 300}, {{2}, 200}}};
+}
+
+TEST(MeasuredChoice, AKernelThatLosesIsGivenBackAlone) {
+  Planted window = window_with_a_losing_kernel();
+  window.partly =
+      std::make_shared<FakeExecutable>(std::vector<FakeStep>{{{0, 1}, 200}, {{2}, 200}});
+  window.run(24);
+
+  window.compile_again();
+  window.run(24);
+  const int runs = window.partly->runs;
+  window.run(10);
+
+  EXPECT_EQ(window.given_back, (std::vector<Operations>{{2}}));
+  EXPECT_EQ(window.partly->runs, runs + 10);
+  EXPECT_EQ(window.remembered, (std::vector<Choice>{{ChoiceKind::kPartlyLibraryCalls, {2}}}));
+  EXPECT_EQ(metrics().choices.counts(),
+            (std::map<std::string, int64_t>{{"partly library calls", 1}}));
+}
+
+TEST(MeasuredChoice, WhatWonRunsUntilItIsCompiledAgain) {
+  Planted window = window_with_a_losing_kernel();
+  window.run(24);
+  const int runs = window.compiled->runs + window.library->runs;
+
+  window.run(10);
+
+  EXPECT_EQ(window.jobs.size(), 1U);
+  EXPECT_EQ(window.compiled->runs + window.library->runs, runs + 10);
+  EXPECT_TRUE(window.remembered.empty());
+}
+
+TEST(MeasuredChoice, IsCompiledAgainOnceAtMost) {
+  Planted window = window_with_a_losing_kernel();
+  // It does not keep what was promised: the kernel that loses is in it still.
+  window.partly =
+      std::make_shared<FakeExecutable>(std::vector<FakeStep>{{{0, 1}, 200}, {{2}, 500}});
+  window.run(24);
+  window.compile_again();
+
+  window.run(100);
+
+  EXPECT_EQ(window.given_back.size(), 1U);
+  EXPECT_TRUE(window.jobs.empty());
+  EXPECT_EQ(window.remembered, (std::vector<Choice>{{ChoiceKind::kAsCompiled}}));
+}
+
+TEST(MeasuredChoice, WhatCannotBeCompiledAgainLeavesTheWinner) {
+  Planted window = window_with_a_losing_kernel();
+  window.run(24);
+
+  window.compile_again();
+  window.run(10);
+
+  EXPECT_EQ(window.remembered, (std::vector<Choice>{{ChoiceKind::kAsCompiled}}));
+}
+
+TEST(ChoiceStore, AChoiceIsReadBackFromItsText) {
+  for (const Choice& choice : {Choice{ChoiceKind::kAsCompiled}, Choice{ChoiceKind::kLibraryCalls},
+                               Choice{ChoiceKind::kPartlyLibraryCalls, {3, 14, 15}}})
+    EXPECT_EQ(choice_from_string(to_string(choice)), choice);
+}
+
+TEST(ChoiceStore, OtherTextIsNoChoice) {
+  for (const char* text :
+       {"", "library", "as compiled\n3", "partly library calls\n", "partly library calls\n3 x"})
+    EXPECT_EQ(choice_from_string(text), std::nullopt) << text;
+}
+
+}  // namespace
+}  // namespace torch_lazy

@@ -1,0 +1,88 @@
+#include "runtime/race.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace torch_lazy {
+namespace {
+
+using std::chrono::nanoseconds;
+using Times = std::function<int64_t(int run, Race::Way way)>;
+
+// Runs until there is a winner; returns how many runs that took.
+int run(Race& race, const Times& time) {
+  int runs = 0;
+  do race.add(nanoseconds(time(runs++, race.next())));
+  while (!race.winner());
+  return runs;
+}
+
+Times constant(int64_t first, int64_t rival) {
+  return [=](int, Race::Way way) { return way == Race::kFirst ? first : rival; };
+}
+
+TEST(Race, AFirstThatIsFarFasterWinsAfterATurnOfEach) {
+  Race race;
+
+  EXPECT_EQ(run(race, constant(100, 200)), 8);
+  EXPECT_EQ(race.winner(), Race::kFirst);
+}
+
+TEST(Race, ARivalNeedsTwoRoundsHoweverFastItIs) {
+  Race race;
+
+  EXPECT_EQ(run(race, constant(1000, 10)), 16);
+  EXPECT_EQ(race.winner(), Race::kRival);
+}
+
+TEST(Race, ARivalThatIsHardlyFasterLoses) {
+  Race race;
+
+  EXPECT_EQ(run(race, constant(102, 100)), 40);
+  EXPECT_EQ(race.winner(), Race::kFirst);
+}
+
+TEST(Race, ARivalThatIsFivePercentFasterWinsAfterThreeRounds) {
+  Race race;
+
+  EXPECT_EQ(run(race, constant(105, 100)), 24);
+  EXPECT_EQ(race.winner(), Race::kRival);
+}
+
+TEST(Race, RunsThatOtherLoadMakesLongerDecideNothing) {
+  Race race;
+
+  // Every other run of the first way is interrupted.
+  run(race, [](int at, Race::Way way) {
+    if (way == Race::kRival) return 100;
+    return at % 2 == 0 ? 5000 : 90;
+  });
+
+  EXPECT_EQ(race.winner(), Race::kFirst);
+}
+
+TEST(Race, WarmUpsAndRunsThatAreTimedStepByStepDoNotCount) {
+  Race race;
+
+  run(race, [&](int, Race::Way way) {
+    const bool counts = race.purpose() == Race::Run::kCounted;
+    return way == Race::kFirst && counts ? 10 : 1000;
+  });
+
+  EXPECT_EQ(race.winner(), Race::kFirst);
+  EXPECT_EQ(race.least(Race::kFirst), nanoseconds(10));
+}
+
+TEST(Race, GoesOnAfterARoundWhoseWinnerIsNotTaken) {
+  Race race;
+  run(race, constant(100, 200));
+
+  run(race, constant(100, 10));
+
+  EXPECT_EQ(race.rounds(), 2U);
+  EXPECT_EQ(race.winner(), Race::kRival);
+}
+
+}  // namespace
+}  // namespace torch_lazy
