@@ -110,8 +110,8 @@ class Backend {
   virtual std::optional<c10::DeviceType> device_type() const { return c10::DeviceType::CPU; }
 
   // Of a device that PyTorch has no kernels for, whose type is PrivateUse1 then: operations that no
-  // window of this backend has run on the CPU. Null where PyTorch has them. Asked once, when the
-  // backend is first selected; lives as long as the process.
+  // window of this backend has run on the CPU. Null where PyTorch has them. The same one
+  // whenever it is asked; it lives as long as the process.
   virtual DeviceRuntime* device_runtime() { return nullptr; }
 
   // The hardware that executables run on, for users to read: "AMD EPYC 9B14".

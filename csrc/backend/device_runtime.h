@@ -7,6 +7,8 @@
 // windows alike. What is freed may still be used by work that was submitted before; whoever is
 // given that memory next submits later.
 //
+// No function is given 0 bytes.
+//
 // Threads: called from any thread, one or several at a time, never with Python's GIL as the only
 // means to go on. Errors: raised, by whatever waits next where they were found late.
 #pragma once
@@ -27,7 +29,7 @@ class DeviceRuntime {
   virtual std::string type_name() const = 0;
   virtual c10::DeviceIndex device_count() const { return 1; }
 
-  // `bytes` is not 0. Aligned to 64 bytes. Raises c10::OutOfMemoryError. Called for every tensor,
+  // Aligned to 64 bytes. Raises c10::OutOfMemoryError. Called for every tensor,
   // so a driver that is slow at it should keep blocks for later.
   virtual void* allocate(c10::DeviceIndex device, size_t bytes) = 0;
   virtual void free(void* address) noexcept = 0;

@@ -29,6 +29,7 @@ enum class LockOrder : uint8_t {
   kKernels,       // by source
   kBackends,      // the registry
   kOperators,     // what is known of each, made of what other tables say
+  kOffload,       // where the bytes of mirrored storages are
   kLeaf,          // counters and tables: while one is held, none but kMemory is taken
   kMemory,        // the allocator
 };

@@ -4,12 +4,17 @@
 // A collective is a sync point of the window that knows one of its tensors. Its work may go on
 // after the call, on threads of the backend. That is safe without more: a storage's buffer keeps
 // its identity, the tensors given to the backend keep the buffer alive, no window that is open
-// knows the tensors, and a program may not touch them before it has waited, on any device.
+// knows the tensors, and a program may not touch them before it has waited, on any device. A device
+// without kernels (offload/) has one more rule, since its storages are valid as a whole: of a
+// tensor that is part of one, a copy is exchanged.
 #include "device/collectives.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/alias.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <mutex>
+#include <utility>
 
 #include "base/immortal_library.h"
 #include "device/call.h"
@@ -40,6 +45,12 @@ class Exchanged {
   c10::IValue to_lazy(const c10::IValue& value) const {
     return replace_tensors(value, [this](const at::Tensor& inner) { return lazy(inner); });
   }
+  // The collective has ended: copies go back to where they are of, once.
+  void write_back() const {
+    const std::lock_guard lock(writing_back_);
+    const StepThreadState state;
+    for (Copy& copy : std::exchange(copies_, {})) copy.inner.copy_(copy.host);
+  }
   at::Tensor lazy(const at::Tensor& inner) const {
     for (const Pair& pair : pairs_)
       if (pair.inner.is_same(inner)) return pair.lazy;
@@ -63,12 +74,26 @@ class Exchanged {
     if (recorder.binds(impl->state())) recorder.sync(Flush::by(op_));
     const StepThreadState state;
     const at::Tensor inner = at::alias(impl->inner());
-    pairs_.push_back({mirrored(inner.storage()) ? lent_on_host(inner) : inner, lazy});
+    pairs_.push_back({mirrored(inner.storage()) ? on_host(inner) : inner, lazy});
     return pairs_.back().inner;
   }
 
+  // The host's bytes, or where the program may use the rest of the storage meanwhile a copy.
+  at::Tensor on_host(const at::Tensor& inner) {
+    if (covers_its_storage(inner)) return lent_on_host(inner, Access::kWrite, op_.name);
+    copies_.push_back({inner, inner.cpu()});
+    return copies_.back().host;
+  }
+
+  struct Copy {
+    at::Tensor inner, host;
+  };
+
   const OperatorInfo& op_;
   std::vector<Pair> pairs_;
+  // Of the program's and the process group's threads, of which each may learn first that it ended.
+  mutable std::mutex writing_back_;
+  mutable std::vector<Copy> copies_;
 };
 
 // The backend's work, which shows lazy tensors as results.
@@ -77,12 +102,23 @@ class LazyWork final : public c10d::Work {
   LazyWork(c10::intrusive_ptr<c10d::Work> work, std::shared_ptr<const Exchanged> tensors)
       : Work(-1, work->retrieveOpType()), work_(std::move(work)), tensors_(std::move(tensors)) {}
 
-  bool isCompleted() override { return work_->isCompleted(); }
+  bool isCompleted() override {
+    const bool completed = work_->isCompleted();
+    if (completed) tensors_->write_back();
+    return completed;
+  }
   bool isSuccess() const override { return work_->isSuccess(); }
   std::exception_ptr exception() const override { return work_->exception(); }
   int sourceRank() const override { return work_->sourceRank(); }
-  void synchronize() override { work_->synchronize(); }
-  bool wait(std::chrono::milliseconds timeout) override { return work_->wait(timeout); }
+  void synchronize() override {
+    work_->synchronize();
+    tensors_->write_back();
+  }
+  bool wait(std::chrono::milliseconds timeout) override {
+    const bool done = work_->wait(timeout);
+    if (done) tensors_->write_back();
+    return done;
+  }
   void blockCurrentStream() override { work_->blockCurrentStream(); }
   void abort() override { work_->abort(); }
   float getDuration() const override { return work_->getDuration(); }
@@ -96,6 +132,7 @@ class LazyWork final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     const c10::intrusive_ptr<c10::ivalue::Future> future = work_->getFuture();
     const auto show = [tensors = tensors_](c10::ivalue::Future& done) {
+      tensors->write_back();
       return tensors->to_lazy(done.value());  // raises what the work raised
     };
     return future->then(show, future->elementType());
@@ -120,6 +157,9 @@ void collective_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet,
   const auto tensors = std::make_shared<Exchanged>(operator_info(op));
   for (size_t i = base; i < stack->size(); ++i) (*stack)[i] = tensors->to_inner((*stack)[i]);
   op.redispatchBoxed(collective_keys(), stack);
+  bool goes_on = false;
+  for (size_t i = base; i < stack->size(); ++i) goes_on |= is_work((*stack)[i]);
+  if (!goes_on) tensors->write_back();
   for (size_t i = base; i < stack->size(); ++i) {
     c10::IValue& returned = (*stack)[i];
     if (is_work(returned))

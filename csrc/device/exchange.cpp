@@ -5,6 +5,7 @@
 
 #include "device/lazy_tensor.h"
 #include "offload/mirrored_storage.h"
+#include "offload/runtime_device.h"
 #include "ops/thread_state.h"
 
 namespace torch_lazy {
@@ -88,6 +89,10 @@ at::Tensor export_inner(const at::Tensor& lazy) {
   Recorder& recorder = Recorder::current();
   recorder.resolve(impl->binding, impl->state());
   recorder.sync({FlushReason::kExport});
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !is_offloaded(), "device ", execution_device().name(),
+      " has no kernels of PyTorch's, and operators would not see what other "
+      "libraries do to its memory: exchange x.cpu()");
   impl->state().exported = true;
   const StepThreadState state;
   // An alias: the inner tensor itself must not be reached by others, who could change its metadata.

@@ -77,6 +77,7 @@ class SparseCall {
       impl->set_indices_and_values_unsafe(wrap_dense(from.indices()), wrap_dense(from.values()));
       impl->set_coalesced(from.coalesced());
     } else if (LazyTensorImpl* const dense = lazy_impl(argument)) {
+      if (is_offloaded()) take_back_from_host(dense->inner(), inner);
       if (dense->take_over_inner_metadata()) dense->binding = {};
     }
   }
@@ -90,7 +91,7 @@ class SparseCall {
                                 "coordinate form: call it on the cpu");
     const auto& impl = *static_cast<at::SparseTensorImpl*>(inner.unsafeGetTensorImpl());
     return make_sparse(impl, wrap_dense(impl.indices()), wrap_dense(impl.values()),
-                       lazy_device(lazy_index(inner.device())));
+                       lazy_device(lazy_index(is_offloaded() ? device_ : inner.device())));
   }
 
  private:
@@ -113,7 +114,10 @@ class SparseCall {
     recorder.resolve(impl->binding, impl->state());
     recorder.sync(Flush::by(op_));
     const at::Tensor& inner = impl->inner();
-    parts_.push_back({tensor, mirrored(inner.storage()) ? lent_on_host(inner) : inner});
+    device_ = inner.device();
+    // Which of its tensors an operator writes is seen at its end.
+    parts_.push_back(
+        {tensor, mirrored(inner.storage()) ? lent_on_host(inner, Access::kRead, op_.name) : inner});
     return parts_.back().inner;
   }
 
@@ -130,11 +134,14 @@ class SparseCall {
     return remember(inner);
   }
   at::Tensor remember(const at::Tensor& inner) {
-    parts_.push_back({wrap_inner(is_offloaded() ? adopted_from_host(inner) : inner), inner});
+    parts_.push_back(
+        {wrap_inner(is_offloaded() ? adopted_from_host(inner, device_) : inner), inner});
     return parts_.back().lazy;
   }
 
   const OperatorInfo& op_;
+  c10::Device device_ =
+      execution_device().device(-1);  // of the last dense tensor that it was given
   std::vector<Part> parts_;
 };
 

@@ -6,10 +6,12 @@
 namespace torch_lazy {
 namespace {
 
+// Of two storages: within one, elements may overlap, of which eager says that it is an error.
 bool lie_alike(const at::Tensor& to, const at::Tensor& from) {
-  return to.device() == from.device() && to.dtype() == from.dtype() && to.sizes() == from.sizes() &&
-         to.strides() == from.strides() && to.is_non_overlapping_and_dense() &&
-         to.is_conj() == from.is_conj() && to.is_neg() == from.is_neg();
+  return !to.is_alias_of(from) && to.device() == from.device() && to.dtype() == from.dtype() &&
+         to.sizes() == from.sizes() && to.strides() == from.strides() &&
+         to.is_non_overlapping_and_dense() && to.is_conj() == from.is_conj() &&
+         to.is_neg() == from.is_neg();
 }
 
 }  // namespace
@@ -19,9 +21,10 @@ bool copy_on_device(const at::Tensor& to, const at::Tensor& from) {
   if (!source || !mirrored(to.storage()) || !source->is_on_device() || !lie_alike(to, from))
     return false;
   if (to.numel() == 0) return true;
-  void* const read = device_address(from, Access::kRead);
+  DeviceAddresses addresses;
+  void* const read = addresses.of(from, Access::kRead, "aten::copy_");
   void* const written =
-      device_address(to, covers_its_storage(to) ? Access::kOverwrite : Access::kWrite);
+      addresses.of(to, covers_its_storage(to) ? Access::kOverwrite : Access::kWrite, "aten::copy_");
   offload_runtime().copy_on_device(to.device().index(), written, read, to.nbytes());
   return true;
 }

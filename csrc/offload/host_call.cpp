@@ -4,6 +4,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace torch_lazy {
 namespace {
@@ -45,23 +46,37 @@ bool writes(Access access) {
 
 }  // namespace
 
-at::Tensor lent_on_host(const at::Tensor& tensor) {
+at::Tensor lent_on_host(const at::Tensor& tensor, Access access, std::string_view cause) {
   MirroredStorage& storage = *mirrored(tensor.storage());
-  c10::Storage host = storage.on_host(Access::kWrite, "lent");
-  storage.wrote_on_host();
+  c10::Storage host = storage.begin_on_host(access, cause);
+  storage.end_on_host(writes(access));
   return counterpart(tensor, std::move(host), DispatchKey::CPU);
 }
 
-at::Tensor adopted_from_host(const at::Tensor& tensor) {
-  c10::Storage device = make_mirrored_storage(tensor.storage().nbytes());
-  mirrored(device)->adopt(tensor.storage());
-  return counterpart(tensor, std::move(device), DispatchKey::PrivateUse1);
+void take_back_from_host(const at::Tensor& device, const at::Tensor& lent) {
+  MirroredStorage& storage = *mirrored(device.storage());
+  storage.begin_on_host(Access::kNone, "");
+  storage.end_on_host(/*wrote=*/true);
+  device.unsafeGetTensorImpl()->set_sizes_and_strides(lent.sizes(), lent.strides(),
+                                                      lent.storage_offset());
+}
+
+at::Tensor adopted_from_host(const at::Tensor& tensor, c10::Device device) {
+  c10::Storage made = make_mirrored_storage(tensor.storage().nbytes(), device);
+  mirrored(made)->adopt(tensor.storage());
+  return counterpart(tensor, std::move(made), DispatchKey::PrivateUse1);
 }
 
 HostCall::HostCall(const OperatorInfo& op)
     : op_(op),
       here_(c10::impl::VirtualGuardImpl(c10::kPrivateUse1).getDevice()),
       makes_views_(makes_views(*op.effects)) {}
+
+// Where an argument was refused, the operator has not run.
+HostCall::~HostCall() {
+  for (const Storage& storage : storages_)
+    if (storage.in_use) mirrored(storage.device)->end_on_host(/*wrote=*/false);
+}
 
 // ---------------------------------------------------------------- to the host
 
@@ -78,7 +93,8 @@ Access HostCall::access(size_t argument, const at::Tensor& tensor) const {
 
 c10::IValue HostCall::to_host(size_t argument, const c10::IValue& value) {
   if (value.isDevice()) return c10::Device(c10::kCPU);
-  if (value.isStorage()) return to_host(value.toStorage(), Access::kWrite);
+  if (value.isStorage())  // set_ looks at its size
+    return to_host(value.toStorage(), op_.effects->inplace_view ? Access::kNone : Access::kWrite);
   return convert_tensors(value, [&](const at::Tensor& tensor) -> at::Tensor {
     if (!tensor.defined()) return tensor;
     TORCH_CHECK(tensor.device() == here_ ||
@@ -103,16 +119,17 @@ c10::Storage HostCall::to_host(const c10::Storage& storage, Access access) {
   TORCH_CHECK(mirror, op_.name, ": expected a storage that device ", here_,
               " has made, but found part of one, or memory from outside, on ", storage.device(),
               ": copy it to the CPU first");
-  c10::Storage host = mirror->on_host(access, op_.name);
+  c10::Storage host = mirror->begin_on_host(access, op_.name);
   for (Storage& known : storages_) {
     if (!known.device.is_alias_of(storage)) continue;
+    mirror->end_on_host(/*wrote=*/false);  // it is in use already
     // Where two arguments are one storage, what one reads the other does not overwrite unread.
     if (known.access != access)
       known.access =
           writes(known.access) || writes(access) ? Access::kWrite : std::max(known.access, access);
     return host;
   }
-  storages_.push_back({storage, host, access});
+  storages_.push_back({storage, host, access, /*in_use=*/true});
   return host;
 }
 
@@ -121,7 +138,7 @@ c10::Storage HostCall::to_host(const c10::Storage& storage, Access access) {
 c10::Storage HostCall::to_device(const c10::Storage& storage) {
   for (const Storage& known : storages_)
     if (known.host.is_alias_of(storage)) return known.device;
-  c10::Storage device = make_mirrored_storage(storage.nbytes());
+  c10::Storage device = make_mirrored_storage(storage.nbytes(), here_);
   mirrored(device)->adopt(storage);
   storages_.push_back({device, storage, Access::kRead});
   return device;
@@ -144,9 +161,11 @@ c10::IValue HostCall::to_device(const c10::IValue& value) {
 }
 
 void HostCall::write_back(bool raised) {
-  for (const Storage& storage : storages_)
-    if (writes(storage.access) && !(raised && storage.access == Access::kOverwrite))
-      mirrored(storage.device)->wrote_on_host();
+  for (Storage& storage : storages_) {
+    if (!std::exchange(storage.in_use, false)) continue;
+    const bool wrote = writes(storage.access) && !(raised && storage.access == Access::kOverwrite);
+    mirrored(storage.device)->end_on_host(wrote);
+  }
   for (size_t i = 0; i < tensors_.size(); ++i) write_back(Tensor(tensors_[i]));
 }
 

@@ -7,6 +7,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <exception>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,9 @@ namespace torch_lazy {
 class HostCall {
  public:
   explicit HostCall(const OperatorInfo& op);
+  ~HostCall();
+  HostCall(const HostCall&) = delete;
+  HostCall& operator=(const HostCall&) = delete;
 
   // An argument as the CPU's kernel takes it. CPU tensors stay: numbers and, in lists, indices.
   // Raises where a tensor is on another device than the current one.
@@ -47,6 +51,7 @@ class HostCall {
   struct Storage {
     c10::Storage device, host;
     Access access;
+    bool in_use = false;  // until the operator has ended
   };
   struct Tensor {
     at::Tensor device, host;
@@ -64,13 +69,14 @@ class HostCall {
   std::vector<Storage> storages_;
 };
 
-// A CPU tensor over the host's bytes of one of the device's, which are the newest from now on:
-// whoever is given it may read and write them, on other threads too, until the device is used
-// again.
-at::Tensor lent_on_host(const at::Tensor& tensor);
+// A CPU tensor over the host's bytes of one of the device's, for as long as the device does not
+// write the storage. Where it is written, they are the newest from now on.
+at::Tensor lent_on_host(const at::Tensor& tensor, Access access, std::string_view cause);
+// What was done to the lent tensor's sizes and storage is done to the device's.
+void take_back_from_host(const at::Tensor& device, const at::Tensor& lent);
 
 // The reverse for a strided tensor that the CPU has made: a tensor of the device with its memory.
-at::Tensor adopted_from_host(const at::Tensor& tensor);
+at::Tensor adopted_from_host(const at::Tensor& tensor, c10::Device device);
 
 // Calls visit with every tensor, undefined ones too, of a value.
 template <class Visit>

@@ -47,7 +47,8 @@ void run_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }
 
 at::Tensor make_tensor(size_t bytes, caffe2::TypeMeta dtype) {
-  return at::detail::make_tensor<c10::TensorImpl>(make_mirrored_storage(bytes),
+  const c10::Device here = c10::impl::VirtualGuardImpl(c10::kPrivateUse1).getDevice();
+  return at::detail::make_tensor<c10::TensorImpl>(make_mirrored_storage(bytes, here),
                                                   DispatchKeySet(DispatchKey::PrivateUse1), dtype);
 }
 
@@ -83,6 +84,7 @@ at::Tensor& copy_(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
   // Where the host has the bytes too, it may be the one to read the copy.
   const MirroredStorage* const mirror = mirrored(from.storage());
   if (mirror && !mirror->is_on_host() && copy_on_device(to, from)) return to;
+  const c10::DeviceGuard guard(to.is_cpu() ? from.device() : to.device());
   HostCall call(op);
   const at::Tensor target = call.to_host(to, call.access(0, to));
   const at::Tensor source =

@@ -73,7 +73,7 @@ struct RuntimeAllocator final : c10::Allocator {
   // A block is more than its address.
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
-    offload_runtime().copy_on_device(current_index, to, from, bytes);
+    if (bytes > 0) offload_runtime().copy_on_device(current_index, to, from, bytes);
   }
 };
 
@@ -201,8 +201,8 @@ void register_runtime_device(DeviceRuntime& runtime) {
               "' cannot be made: another package has registered device '",
               c10::get_privateuse1_backend(), "', and PyTorch has one such device a process");
   TORCH_CHECK(runtime.device_count() > 0, "there is no device '", name, "' in this machine");
-  registered_runtime = &runtime;
   register_with_pytorch(name);
+  registered_runtime = &runtime;
 }
 
 DeviceRuntime& offload_runtime() {

@@ -20,7 +20,7 @@ TORCH_LAZY_MODULE_API void register_runtime_device(DeviceRuntime& runtime);
 TORCH_LAZY_MODULE_API DeviceRuntime& offload_runtime();
 TORCH_LAZY_MODULE_API bool has_offload_runtime();
 // Whether that is where lazy tensors live: what has no kernel for the device can run on the host.
-bool is_offloaded();
+TORCH_LAZY_MODULE_API bool is_offloaded();
 
 // Bytes of device memory that tensors have: now, and the most since the peak was reset.
 struct OffloadMemory {

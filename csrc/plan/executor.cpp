@@ -160,29 +160,35 @@ class Run {
 
   void perform(const OperatorStep& step) {
     pointers_.clear();
-    const size_t reads = step.slots.size() - step.results;
-    for (const uint32_t slot : step.slots)
-      pointers_.push_back(
-          device_address(values_[slot], pointers_.size() < reads ? Access::kRead : Access::kWrite));
+    DeviceAddresses addresses;
+    for (size_t i = 0; i < step.slots.size(); ++i) {
+      const at::Tensor& value = values_[step.slots[i]];
+      TORCH_INTERNAL_ASSERT(value.device() == launcher_.device(), step.name, " is given %",
+                            step.slots[i], " on ", value.device());
+      pointers_.push_back(addresses.of(value, access(step, i)));
+    }
     step.command(pointers_);
+  }
+
+  // A command reads its arguments and writes all of its results; a copy's target is both.
+  Access access(const OperatorStep& step, size_t index) const {
+    const auto results =
+        c10::ArrayRef<uint32_t>(step.slots).slice(step.slots.size() - step.results);
+    const uint32_t slot = step.slots[index];
+    if (std::find(results.begin(), results.end(), slot) == results.end()) return Access::kRead;
+    return covers_its_storage(values_[slot]) ? Access::kOverwrite : Access::kWrite;
   }
 
   void perform(const KernelStep& step) {
     pointers_.clear();
-    if (launcher_.device().is_privateuseone()) use_on_device(step);
-    for (const BufferLocation& place : step.pointers)
-      pointers_.push_back(
-          place.arena
-              ? static_cast<char*>(arena_.get()) + place.bytes
-              : static_cast<char*>(values_[place.slot].unsafeGetTensorImpl()->mutable_data()));
+    DeviceAddresses addresses;
+    for (size_t i = 0; i < step.pointers.size(); ++i) {
+      const BufferLocation& place = step.pointers[i];
+      const Access access = step.lowered.buffers[i].written ? Access::kWrite : Access::kRead;
+      pointers_.push_back(place.arena ? static_cast<char*>(arena_.get()) + place.bytes
+                                      : addresses.of(values_[place.slot], access));
+    }
     launcher_.launch(step, pointers_);
-  }
-
-  void use_on_device(const KernelStep& step) {
-    for (size_t i = 0; i < step.pointers.size(); ++i)
-      if (!step.pointers[i].arena)
-        device_address(values_[step.pointers[i].slot],
-                       step.lowered.buffers[i].written ? Access::kWrite : Access::kRead);
   }
 
   const Plan& plan_;

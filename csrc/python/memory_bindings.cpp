@@ -36,6 +36,8 @@ void bind_memory(py::module_& module) {
   module.def("memory_stats", &statistics_dict);
   module.def("reset_peak_memory", &reset_peak_memory);
   module.def("offload_memory_stats", &offload_statistics_dict);
+  module.def("is_offloaded", &is_offloaded);
+  module.def("offload_device_count", [] { return int(offload_runtime().device_count()); });
   module.def("reset_peak_offload_memory", &reset_peak_offload_memory);
   module.def("empty_cache", &empty_cache, py::call_guard<py::gil_scoped_release>());
 }

@@ -93,6 +93,9 @@ Backend& available_backend(const std::string& name) {
   if (!is_registered(name) && find) load_backend_library(name, find(name));
   Backend& backend = backend_by_name(name);
   if (DeviceRuntime* const runtime = backend.device_runtime()) {
+    TORCH_CHECK(backend.device_type() == c10::kPrivateUse1, "backend '", name,
+                "' brings a runtime for its device and says that it compiles for another: its "
+                "device_type() must be PrivateUse1");
     register_runtime_device(*runtime);
     if (const RuntimeDeviceListener tell = runtime_device_listener) tell(runtime->type_name());
   }

@@ -86,7 +86,7 @@ std::exception_ptr device_error(const std::exception_ptr& error, c10::Device dev
     return nullptr;
   } catch (c10::Error& raised) {
     if (config().blocking) return with_location(error, operation);
-    raised.add_context("told late by device " + device.str());
+    raised.add_context("told by device " + device.str() + ", perhaps of an earlier operation");
     raised.add_context("with TORCH_LAZY_BLOCKING=1 its operation and line are named");
     return std::current_exception();
   } catch (...) {

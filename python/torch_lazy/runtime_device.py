@@ -38,7 +38,9 @@ class _RuntimeDevice(types.ModuleType):
 
     def device_count(self) -> int:
         """As the backend says."""
-        return torch.accelerator.device_count()
+        from torch_lazy import _C
+
+        return _C.offload_device_count()
 
     def current_device(self) -> int:
         """Index of the current device of this thread."""

@@ -3,9 +3,12 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <thread>
 
 #include "base/metrics.h"
 #include "offload/copy_on_device.h"
@@ -53,9 +56,12 @@ class OffloadTest : public testing::Test {
   static at::Tensor to_device(const at::Tensor& tensor) {
     return tensor.to(c10::Device(c10::kPrivateUse1));
   }
+  static void* address(const at::Tensor& tensor, Access access) {
+    return DeviceAddresses().of(tensor, access);
+  }
   // What a window's kernels do.
   static void fill_on_device(const at::Tensor& tensor, float value) {
-    auto* const elements = static_cast<float*>(device_address(tensor, Access::kWrite));
+    auto* const elements = static_cast<float*>(address(tensor, Access::kWrite));
     for (int64_t i = 0; i < tensor.numel(); ++i) elements[i] = value;
   }
 };
@@ -75,8 +81,8 @@ TEST_F(OffloadTest, OperatorsRunOnTheHostAndMoveNothing) {
 TEST_F(OffloadTest, BytesMoveToTheDeviceOnceAndStayOnBothSides) {
   const at::Tensor x = to_device(at::ones({4}));
 
-  device_address(x, Access::kRead);
-  device_address(x, Access::kRead);
+  address(x, Access::kRead);
+  address(x, Access::kRead);
   x.sum();
 
   EXPECT_EQ(moved(), (Moved{{"to device: a window", 16}}));
@@ -99,7 +105,7 @@ TEST_F(OffloadTest, ViewsShareTheBytesOnBothSides) {
   fill_on_device(base, 2);
   row.add_(1);
   at::Tensor in_window = at::empty({2, 2});
-  std::memcpy(in_window.mutable_data_ptr(), device_address(base, Access::kRead), 16);
+  std::memcpy(in_window.mutable_data_ptr(), address(base, Access::kRead), 16);
 
   EXPECT_TRUE(in_window.equal(at::tensor({2.f, 2.f, 3.f, 3.f}).view({2, 2})));
 }
@@ -144,12 +150,47 @@ TEST_F(OffloadTest, AnOperatorThatRaisesLeavesWhatItShouldHaveOverwritten) {
   EXPECT_TRUE(x.cpu().equal(at::full({4}, 3.f)));
 }
 
+TEST_F(OffloadTest, AnOperatorThatRaisesHalfwayLeavesWhatTheDeviceHas) {
+  const at::Tensor x = to_device(at::ones({4}));
+  fill_on_device(x, 3);
+  x.sum();  // the host has the bytes, too
+
+  EXPECT_THROW(x.bernoulli_(to_device(at::tensor({0.f, 0.f, 0.f, 2.f}))), c10::Error);
+
+  EXPECT_TRUE(x.cpu().equal(at::full({4}, 3.f)));
+}
+
+TEST_F(OffloadTest, ACopyWithinAStorageIsTheHosts) {
+  const at::Tensor x = to_device(at::ones({4}));
+  fill_on_device(x, 3);
+
+  EXPECT_THROW(x.narrow(0, 1, 3).copy_(x.narrow(0, 0, 3)), c10::Error);  // they overlap
+}
+
+TEST_F(OffloadTest, TheDeviceWritesWhenOperatorsOnTheHostHaveEnded) {
+  const at::Tensor x = to_device(at::ones({4}));
+  MirroredStorage& storage = *mirrored(x.storage());
+  std::atomic<bool> ended{false};
+  storage.begin_on_host(Access::kWrite, "test");
+
+  std::thread window([&] {
+    fill_on_device(x.narrow(0, 0, 2), 5);
+    EXPECT_TRUE(ended);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ended = true;
+  storage.end_on_host(/*wrote=*/true);
+  window.join();
+
+  EXPECT_TRUE(x.cpu().equal(at::tensor({5.f, 5.f, 1.f, 1.f})));
+}
+
 TEST_F(OffloadTest, AnOutArgumentTakesItsNewSize) {
   const at::Tensor x = to_device(at::ones({3}));
   at::Tensor out = to_device(at::empty({0}));
 
   at::add_out(out, x, x);
-  device_address(out, Access::kRead);
+  address(out, Access::kRead);
 
   EXPECT_EQ(out.storage().nbytes(), 12);
   EXPECT_TRUE(out.cpu().equal(at::full({3}, 2.f)));

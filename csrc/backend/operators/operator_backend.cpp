@@ -16,7 +16,7 @@ void keep_constants_on_device(Plan& plan, c10::Device device) {
     auto* const constant = std::get_if<ConstantStep>(&step.action);
     if (!constant) continue;
     constant->value = constant->value.to(device);
-    device_address(constant->value, Access::kRead);
+    DeviceAddresses().of(constant->value, Access::kRead, "a constant");
   }
 }
 

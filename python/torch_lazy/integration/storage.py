@@ -207,11 +207,11 @@ def install() -> None:
         "is_shared",
         "fill_",
         "__setitem__",
-        "_byteswap",
         "_get_filename",
     ):
         setattr(UntypedStorage, name, _on_the_buffer(getattr(UntypedStorage, name)))
     UntypedStorage._write_file = _from_the_host(UntypedStorage._write_file)
+    UntypedStorage._byteswap = _through_the_host(UntypedStorage._byteswap)
     UntypedStorage._set_from_file = _through_the_host(UntypedStorage._set_from_file)
     for name in ("share_memory_", "_share_fd_cpu_", "_share_filename_cpu_"):
         setattr(UntypedStorage, name, _on_the_buffer(getattr(UntypedStorage, name), shared=True))

@@ -34,14 +34,15 @@ def _lazy_data_ptr(self: torch.Tensor) -> int:
     """Address of the first element; on device ``lazy`` pending work runs first.
 
     Who has the address may use the memory at any time, so operations on it run at the call from
-    then on, unless a library asked that is known to look at nothing but the number.
+    then on, unless a library asked that is known to look at nothing but the number. Of a device
+    without kernels of PyTorch's it is but a number: the newest bytes may be the host's.
     """
     if self.device.type != "lazy":
         return _data_ptr(self)
     from torch_lazy import _C
 
     caller = sys._getframe(1).f_globals.get("__name__", "")
-    if caller.partition(".")[0] in _ASK_FOR_IDENTITY:
+    if caller.partition(".")[0] in _ASK_FOR_IDENTITY or _C.is_offloaded():
         if self.numel() == 0:
             return 0
         buffer = _C.storage_buffer(self.untyped_storage())
