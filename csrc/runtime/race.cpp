@@ -15,18 +15,38 @@ constexpr double kNever = 1e300;
 constexpr std::array<Round, 5> kFactors{
     {{1.5, kNever}, {1.15, 1.15}, {1, 1.03}, {1, 1.03}, {1, 1.03}}};
 
+// A rival whose first two runs are slower by this factor is not run again.
+constexpr double kFarSlower = 1.5;
+
 }  // namespace
 
 void Race::add(std::chrono::nanoseconds time) {
   winner_.reset();
   const uint32_t round = rounds(), at = runs_ % kTurn;
-  if (purpose() == Run::kCounted) times_.at(next()).at(counted() + at - (kTurn - kCounted)) = time;
+  const Way way = next();
+  if (purpose() == Run::kCounted) times_.at(way).at(counted() + at - (kTurn - kCounted)) = time;
   ++runs_;
+  if (way == kRival && round == 0 && at < kTurn - kCounted) {
+    at_first_ = std::min(at_first_, time);
+    if (at + 1 == kTurn - kCounted && is_far_slower_at_first()) return end_first_round();
+  }
   if (runs_ % (2 * kTurn) != 0) return;
   if (wins_by(kRival, kFactors.at(round).rival))
     winner_ = kRival;
   else if (round + 1 == kRounds || wins_by(kFirst, kFactors.at(round).first))
     winner_ = kFirst;
+}
+
+bool Race::is_far_slower_at_first() const {
+  const auto& first = times_.at(kFirst);
+  const auto slowest = *std::max_element(first.begin(), first.begin() + kCounted);
+  return double(at_first_.count()) > kFarSlower * double(slowest.count());
+}
+
+void Race::end_first_round() {
+  std::fill_n(times_.at(kRival).begin(), kCounted, at_first_);
+  runs_ = 2 * kTurn;
+  winner_ = kFirst;
 }
 
 std::chrono::nanoseconds Race::least(Way way) const {

@@ -39,6 +39,10 @@ class Race {
   static constexpr uint32_t kTurn = 4, kCounted = 2, kRounds = 5;
 
   size_t counted() const { return size_t{rounds()} * kCounted; }
+  // Whether the rival's first runs, the first of which has to warm up, tell enough: a rival may be
+  // many times slower, and a program need not wait for more of that.
+  bool is_far_slower_at_first() const;
+  void end_first_round();
   // What a quarter of the times is less than.
   std::chrono::nanoseconds quartile(Way way) const;
   // The times of `way` are less than those of the other one by this factor.
@@ -46,6 +50,7 @@ class Race {
 
   std::chrono::nanoseconds known_ = std::chrono::nanoseconds::max();
   uint32_t runs_ = 0;
+  std::chrono::nanoseconds at_first_ = std::chrono::nanoseconds::max();  // least of those runs
   std::array<std::array<std::chrono::nanoseconds, kCounted * kRounds>, 2> times_{};
   std::optional<Way> winner_;
 };

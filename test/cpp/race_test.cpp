@@ -22,10 +22,22 @@ Times constant(int64_t first, int64_t rival) {
   return [=](int, Race::Way way) { return way == Race::kFirst ? first : rival; };
 }
 
-TEST(Race, AFirstThatIsFarFasterWinsAfterATurnOfEach) {
+TEST(Race, ARivalThatIsFarSlowerRunsTwice) {
   Race race;
 
-  EXPECT_EQ(run(race, constant(100, 200)), 8);
+  EXPECT_EQ(run(race, constant(100, 200)), 4 + 2);
+  EXPECT_EQ(race.winner(), Race::kFirst);
+  EXPECT_EQ(race.least(Race::kRival), nanoseconds(200));
+}
+
+TEST(Race, AFirstThatIsFasterWinsAfterATurnOfEachOnceTheRivalIsWarm) {
+  Race race;
+
+  EXPECT_EQ(run(race,
+                [](int at, Race::Way way) {
+                  return way == Race::kFirst ? 100 : at == 5 ? 145 : 160;
+                }),
+            8);
   EXPECT_EQ(race.winner(), Race::kFirst);
 }
 
