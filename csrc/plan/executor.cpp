@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <optional>
 
 #include "base/config.h"
 #include "base/debug.h"
@@ -181,14 +182,22 @@ class Run {
 
   void perform(const KernelStep& step) {
     pointers_.clear();
-    DeviceAddresses addresses;
-    for (size_t i = 0; i < step.pointers.size(); ++i) {
-      const BufferLocation& place = step.pointers[i];
-      const Access access = step.lowered.buffers[i].written ? Access::kWrite : Access::kRead;
-      pointers_.push_back(place.arena ? static_cast<char*>(arena_.get()) + place.bytes
-                                      : addresses.of(values_[place.slot], access));
-    }
+    std::optional<DeviceAddresses> addresses;
+    if (launcher_.device().is_privateuseone()) [[unlikely]]
+      use_on_device(step, addresses.emplace());
+    for (const BufferLocation& place : step.pointers)
+      pointers_.push_back(
+          place.arena
+              ? static_cast<char*>(arena_.get()) + place.bytes
+              : static_cast<char*>(values_[place.slot].unsafeGetTensorImpl()->mutable_data()));
     launcher_.launch(step, pointers_);
+  }
+
+  void use_on_device(const KernelStep& step, DeviceAddresses& addresses) {
+    for (size_t i = 0; i < step.pointers.size(); ++i)
+      if (!step.pointers[i].arena)
+        addresses.of(values_[step.pointers[i].slot],
+                     step.lowered.buffers[i].written ? Access::kWrite : Access::kRead);
   }
 
   const Plan& plan_;
