@@ -161,10 +161,16 @@ inline std::size_t wrapped(int64_t dimension, const TensorDescription& tensor) {
   return std::size_t(dimension < 0 ? dimension + int64_t(tensor.sizes.size()) : dimension);
 }
 
+/// Whether that argument is one tensor, and not the number that a tensor without dimensions may be.
+inline bool is_tensor(const OperatorCall& call, std::size_t argument) {
+  return call.arguments[argument].tensors.size() == 1;
+}
+
 /// Folds the listed dimensions by `combine`, which is given what it returned before, or `first`.
 template <typename List, typename First, typename Combine>
 MakeCommand reduction(List types, First first, Combine combine) {
-  return [=](const OperatorCall& call) {
+  return [=](const OperatorCall& call) -> DeviceCommand {
+    if (!is_tensor(call, 0) || call.arguments[0].tensors[0].sizes.empty()) return {};
     const TensorDescription &x = call.arguments[0].tensors[0], &result = call.results[0];
     const bool keeps = call.arguments[2].constant.toBool();
     const c10::IValue& listed = call.arguments[1].constant;
@@ -266,6 +272,7 @@ inline DeviceCommand look_up(const OperatorCall& call, std::size_t dimension,
 }
 
 inline DeviceCommand embedding(const OperatorCall& call) {
+  if (!is_tensor(call, 1)) return {};
   const TensorDescription &rows = call.arguments[0].tensors[0],
                           &indices = call.arguments[1].tensors[0];
   Extents along_row(indices.sizes.size(), 0), along_indices = indices.strides;
@@ -276,6 +283,7 @@ inline DeviceCommand embedding(const OperatorCall& call) {
 
 /// gather, whose indices have the result's dimensions, and index_select, whose have one.
 inline DeviceCommand gather(const OperatorCall& call) {
+  if (!is_tensor(call, 0) || !is_tensor(call, 2)) return {};
   const TensorDescription &source = call.arguments[0].tensors[0],
                           &indices = call.arguments[2].tensors[0];
   if (source.sizes.empty() || indices.sizes.empty()) return {};
@@ -291,6 +299,7 @@ inline DeviceCommand gather(const OperatorCall& call) {
 
 /// nll_loss_forward of rows without weights, summed or averaged; the second result counts targets.
 inline DeviceCommand nll_loss(const OperatorCall& call) {
+  if (!is_tensor(call, 0) || !is_tensor(call, 1)) return {};
   const TensorDescription& rows = call.arguments[0].tensors[0];
   const int64_t reduction = call.arguments[3].constant.toInt(),
                 ignored = call.arguments[4].constant.toInt();
