@@ -116,6 +116,13 @@ void warn_in_python(const std::string& message) {
   }
 }
 
+// The interpreter is about to go, and a compile that takes long may outlive it: what it then has to
+// say it prints.
+void discard_at_exit() {
+  Recorder::discard_all();
+  set_warning_sink(nullptr);
+}
+
 // Where the library of a backend is, as the entry points of installed packages say.
 std::string find_backend_library(const std::string& name) {
   const py::gil_scoped_acquire gil;
@@ -178,7 +185,7 @@ PYBIND11_MODULE(_C, module) {
   module.def("clear_autocast_cache", &clear_autocast_cache);
   module.def("set_library_prefixes", &set_library_prefixes);
   module.def("set_deferring", &Recorder::set_deferring, ReleaseGil());
-  module.def("discard", &Recorder::discard_all, ReleaseGil());
+  module.def("discard", &discard_at_exit, ReleaseGil());
   module.def("wait_for_compiles", &wait_for, ReleaseGil());
   module.def("metrics", &metrics_dict);
   module.def("reset_metrics", [] {
