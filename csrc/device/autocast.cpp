@@ -17,7 +17,7 @@
 #include "base/fork.h"
 #include "base/immortal_library.h"
 #include "device/lazy_tensor.h"
-#include "device/replace_tensors.h"
+#include "ops/replace_tensors.h"
 
 namespace torch_lazy {
 namespace {

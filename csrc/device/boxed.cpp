@@ -5,7 +5,7 @@
 #include "device/call.h"
 #include "device/devices_agree.h"
 #include "device/generator.h"
-#include "device/replace_tensors.h"
+#include "ops/replace_tensors.h"
 #include "plan/step.h"
 
 namespace torch_lazy {

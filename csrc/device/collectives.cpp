@@ -19,9 +19,9 @@
 #include "base/immortal_library.h"
 #include "device/call.h"
 #include "device/register.h"
-#include "device/replace_tensors.h"
 #include "offload/host_call.h"
 #include "offload/runtime_device.h"
+#include "ops/replace_tensors.h"
 #include "ops/thread_state.h"
 
 namespace torch_lazy {
