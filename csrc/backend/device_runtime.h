@@ -29,8 +29,8 @@ class DeviceRuntime {
   virtual std::string type_name() const = 0;
   virtual c10::DeviceIndex device_count() const { return 1; }
 
-  // Aligned to 64 bytes. Raises c10::OutOfMemoryError. Called for every tensor,
-  // so a driver that is slow at it should keep blocks for later.
+  // Aligned to 64 bytes. Raises c10::OutOfMemoryError. Called for every tensor, so a driver that is
+  // slow at it should keep blocks for later.
   virtual void* allocate(c10::DeviceIndex device, size_t bytes) = 0;
   virtual void free(void* address) noexcept = 0;
 

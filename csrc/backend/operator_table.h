@@ -3,10 +3,10 @@
 // errors; what the table has not, or refuses, is run by ATen.
 //
 // Calls are of core operators (docs/core-operators.md) and of those that are left whole, in
-// functional form: results are memory of their own, no argument is written. The exception are
+// functional form: results are memory of their own, no argument is written. The exceptions are
 // copies, offered as aten::copy_ of equal sizes, whose result is its first argument: memory that a
-// program keeps, or part of a larger tensor. Not offered are calls
-// with lists of optional tensors (aten::index.Tensor) and those whose results are on the CPU.
+// program keeps, or part of a larger tensor. Not offered are calls with lists of optional tensors
+// (aten::index.Tensor) and those whose results are on the CPU.
 #pragma once
 
 #include <ATen/core/function_schema.h>

@@ -23,8 +23,7 @@ bool copy_on_device(const at::Tensor& to, const at::Tensor& from) {
   if (to.numel() == 0) return true;
   DeviceAddresses addresses;
   void* const read = addresses.of(from, Access::kRead, "aten::copy_");
-  void* const written =
-      addresses.of(to, covers_its_storage(to) ? Access::kOverwrite : Access::kWrite, "aten::copy_");
+  void* const written = addresses.of(to, overwriting(to), "aten::copy_");
   offload_runtime().copy_on_device(to.device().index(), written, read, to.nbytes());
   return true;
 }

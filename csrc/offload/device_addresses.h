@@ -17,6 +17,13 @@ enum class Access : uint8_t {
   kOverwrite,  // all, without reading
 };
 
+inline bool reads(Access access) {
+  return access == Access::kRead || access == Access::kWrite;
+}
+inline bool writes(Access access) {
+  return access == Access::kWrite || access == Access::kOverwrite;
+}
+
 // From the first address to the submission of the work that uses it: until it is destroyed no
 // operator on the host takes over what the addresses are of. Does nothing for devices that PyTorch
 // has kernels for.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ops/replace_tensors.h"
+
 namespace torch_lazy {
 namespace {
 
@@ -25,23 +27,10 @@ at::Tensor counterpart(const at::Tensor& tensor, c10::Storage storage, DispatchK
   return made;
 }
 
-template <class Convert>
-c10::IValue convert_tensors(const c10::IValue& value, const Convert& convert) {
-  if (value.isTensor()) return convert(value.toTensor());
-  if (!value.isTensorList() && !value.isOptionalTensorList()) return value;
-  auto list = value.toList().copy();
-  for (size_t i = 0; i < list.size(); ++i) list.set(i, convert_tensors(list.get(i), convert));
-  return list;
-}
-
 bool makes_views(const Effects& effects) {
   const auto is_view = [](const ReturnEffect& made) { return made.kind == ReturnKind::AliasOf; };
   return effects.known && !effects.writes_any() && !effects.returns.empty() &&
          std::all_of(effects.returns.begin(), effects.returns.end(), is_view);
-}
-
-bool writes(Access access) {
-  return access == Access::kWrite || access == Access::kOverwrite;
 }
 
 }  // namespace
@@ -86,16 +75,14 @@ Access HostCall::access(size_t argument, const at::Tensor& tensor) const {
   if (makes_views_) return Access::kNone;
   if (!effects.arguments[argument].writes) return Access::kRead;
   // An out= argument is not overwritten where it is resized to less.
-  return argument == 0 && effects.overwrites_first_argument && covers_its_storage(tensor)
-             ? Access::kOverwrite
-             : Access::kWrite;
+  return argument == 0 && effects.overwrites_first_argument ? overwriting(tensor) : Access::kWrite;
 }
 
 c10::IValue HostCall::to_host(size_t argument, const c10::IValue& value) {
   if (value.isDevice()) return c10::Device(c10::kCPU);
   if (value.isStorage())  // set_ looks at its size
     return to_host(value.toStorage(), op_.effects->inplace_view ? Access::kNone : Access::kWrite);
-  return convert_tensors(value, [&](const at::Tensor& tensor) -> at::Tensor {
+  return replace_tensors(value, [&](const at::Tensor& tensor) -> at::Tensor {
     if (!tensor.defined()) return tensor;
     TORCH_CHECK(tensor.device() == here_ ||
                     (tensor.is_cpu() && (tensor.dim() == 0 || value.isOptionalTensorList())),
@@ -157,7 +144,7 @@ at::Tensor HostCall::to_device(const at::Tensor& tensor) {
 }
 
 c10::IValue HostCall::to_device(const c10::IValue& value) {
-  return convert_tensors(value, [this](const at::Tensor& tensor) { return to_device(tensor); });
+  return replace_tensors(value, [this](const at::Tensor& tensor) { return to_device(tensor); });
 }
 
 void HostCall::write_back(bool raised) {

@@ -78,13 +78,4 @@ void take_back_from_host(const at::Tensor& device, const at::Tensor& lent);
 // The reverse for a strided tensor that the CPU has made: a tensor of the device with its memory.
 at::Tensor adopted_from_host(const at::Tensor& tensor, c10::Device device);
 
-// Calls visit with every tensor, undefined ones too, of a value.
-template <class Visit>
-void for_each_tensor(const c10::IValue& value, const Visit& visit) {
-  if (value.isTensor()) return visit(value.toTensor());
-  if (!value.isTensorList() && !value.isOptionalTensorList()) return;
-  for (const c10::IValue& element : value.toListRef())
-    if (element.isTensor()) visit(element.toTensor());
-}
-
 }  // namespace torch_lazy

@@ -21,14 +21,6 @@ void count_moved(const char* direction, std::string_view cause, size_t bytes) {
   increment(metrics().bytes_moved[fmt::format("{}: {}", direction, cause)], int64_t(bytes));
 }
 
-bool writes(Access access) {
-  return access == Access::kWrite || access == Access::kOverwrite;
-}
-
-bool reads(Access access) {
-  return access == Access::kRead || access == Access::kWrite;
-}
-
 // Of all storages; see the header.
 ForkSafeMutex& offload_mutex() {
   static ForkSafeMutex& instance = *new ForkSafeMutex(LockOrder::kOffload);
@@ -145,6 +137,10 @@ MirroredStorage* mirrored(const c10::Storage& storage) {
 
 bool covers_its_storage(const at::Tensor& tensor) {
   return tensor.is_non_overlapping_and_dense() && tensor.nbytes() == tensor.storage().nbytes();
+}
+
+Access overwriting(const at::Tensor& tensor) {
+  return covers_its_storage(tensor) ? Access::kOverwrite : Access::kWrite;
 }
 
 DeviceAddresses::DeviceAddresses() {

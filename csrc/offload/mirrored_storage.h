@@ -63,5 +63,7 @@ MirroredStorage* mirrored(const c10::Storage& storage);
 
 // Whether every byte of the tensor's storage belongs to one of its elements.
 bool covers_its_storage(const at::Tensor& tensor);
+// What writing all elements of the tensor is to its storage.
+Access overwriting(const at::Tensor& tensor);
 
 }  // namespace torch_lazy

@@ -14,11 +14,11 @@ namespace torch_lazy {
 
 // Registers it with PyTorch, once a process: raises where another runtime, or somebody else, has
 // the key already, which PyTorch has one of. The runtime lives as long as the process.
-TORCH_LAZY_MODULE_API void register_runtime_device(DeviceRuntime& runtime);
+void register_runtime_device(DeviceRuntime& runtime);
 
 // The registered one. Raises where there is none.
 TORCH_LAZY_MODULE_API DeviceRuntime& offload_runtime();
-TORCH_LAZY_MODULE_API bool has_offload_runtime();
+bool has_offload_runtime();
 // Whether that is where lazy tensors live: what has no kernel for the device can run on the host.
 TORCH_LAZY_MODULE_API bool is_offloaded();
 

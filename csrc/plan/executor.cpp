@@ -176,8 +176,8 @@ class Run {
     const auto results =
         c10::ArrayRef<uint32_t>(step.slots).slice(step.slots.size() - step.results);
     const uint32_t slot = step.slots[index];
-    if (std::find(results.begin(), results.end(), slot) == results.end()) return Access::kRead;
-    return covers_its_storage(values_[slot]) ? Access::kOverwrite : Access::kWrite;
+    const bool written = std::find(results.begin(), results.end(), slot) != results.end();
+    return written ? overwriting(values_[slot]) : Access::kRead;
   }
 
   void perform(const KernelStep& step) {
