@@ -47,3 +47,17 @@ def run(site: Path, *arguments: object, **environment: str) -> str:
     )
     assert child.returncode == 0, child.stdout
     return child.stdout
+
+
+def run_random_programs(
+    site: Path, device: str, profile: str, programs: int, **environment: str
+) -> None:
+    """Random programs on the device behave as on the CPU."""
+    options = ("--device", device, "--profile", profile, "--programs", programs)
+    run(site, "-m", "torch_lazy.conformance.random_programs", *options, **environment)
+
+
+def run_samples(site: Path, device: str, operators: list[str], **environment: str) -> None:
+    """PyTorch's samples of operators behave on the device as on the CPU."""
+    options = ("--device", device, "--samples", 2, "--ops", ",".join(operators))
+    run(site, "-m", "torch_lazy.conformance.opinfo", *options, **environment)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from example_accelerator import PRELUDE, run
+from example_accelerator import PRELUDE, run, run_random_programs, run_samples
 from test_opinfo import COMMON
 
 pytestmark = pytest.mark.recording
@@ -96,24 +96,13 @@ print(hot(step).tolist(), torch.lazy.metrics()["fallbacks"])
 @pytest.mark.parametrize("longest_delay", [0, 50])
 @pytest.mark.parametrize("profile", ["programs", "fusion"])
 def test_random_programs_behave_as_on_the_cpu(accelerator_site, backend, profile, longest_delay):
-    run(
-        accelerator_site,
-        "-m",
-        "torch_lazy.conformance.random_programs",
-        *("--device", "lazy", "--profile", profile, "--programs", 30),
-        ACCEL_LONGEST_DELAY=str(longest_delay),
-        **backend,
-    )
+    delay = {"ACCEL_LONGEST_DELAY": str(longest_delay)}
+
+    run_random_programs(accelerator_site, "lazy", profile, 30, **delay, **backend)
 
 
 def test_operators_behave_as_on_the_cpu(accelerator_site):
-    run(
-        accelerator_site,
-        "-m",
-        "torch_lazy.conformance.opinfo",
-        *("--device", "lazy", "--samples", 2, "--ops", ",".join(COMMON)),
-        **BY_TABLE,
-    )
+    run_samples(accelerator_site, "lazy", COMMON, **BY_TABLE)
 
 
 @BOTH

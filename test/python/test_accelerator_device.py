@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 import pytest
-from example_accelerator import SOURCES, run
+from example_accelerator import SOURCES, run, run_random_programs, run_samples
 from test_opinfo import COMMON
 
 
@@ -32,24 +32,16 @@ def test_its_own_tests_pass(accelerator_site, beside_torch_lazy):
 @pytest.mark.parametrize("longest_delay", [0, 50])
 @pytest.mark.parametrize("profile", ["programs", "fusion"])
 def test_random_programs_behave_as_on_the_cpu(accelerator_site, profile, longest_delay):
-    run(
-        accelerator_site,
-        "-m",
-        "torch_lazy.conformance.random_programs",
-        *("--device", "accel", "--profile", profile, "--programs", 15),
-        TORCH_LAZY_BACKEND="reference",  # values have to be equal to the bit
-        ACCEL_LONGEST_DELAY=str(longest_delay),
-    )
+    environment = {
+        "TORCH_LAZY_BACKEND": "reference",  # values have to be equal to the bit
+        "ACCEL_LONGEST_DELAY": str(longest_delay),
+    }
+
+    run_random_programs(accelerator_site, "accel", profile, 15, **environment)
 
 
 def test_operators_behave_as_on_the_cpu(accelerator_site):
-    run(
-        accelerator_site,
-        "-m",
-        "torch_lazy.conformance.opinfo",
-        *("--device", "accel", "--samples", 2, "--ops", ",".join(COMMON)),
-        TORCH_LAZY_BACKEND="reference",
-    )
+    run_samples(accelerator_site, "accel", COMMON, TORCH_LAZY_BACKEND="reference")
 
 
 def test_tensors_move_between_it_and_lazy(accelerator_site):

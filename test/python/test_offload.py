@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from example_accelerator import PRELUDE, run
+from example_accelerator import PRELUDE, run, run_random_programs, run_samples
 from test_opinfo import COMMON
 
 pytestmark = pytest.mark.recording
@@ -100,24 +100,13 @@ print(base.tolist())
 @pytest.mark.parametrize("longest_delay", [0, 50])
 @pytest.mark.parametrize("profile", ["programs", "fusion"])
 def test_random_programs_behave_as_on_the_cpu(offload_site, profile, longest_delay):
-    run(
-        offload_site,
-        "-m",
-        "torch_lazy.conformance.random_programs",
-        *("--device", "lazy", "--profile", profile, "--programs", 30),
-        ACCEL_LONGEST_DELAY=str(longest_delay),
-        **BACKEND,
-    )
+    delay = {"ACCEL_LONGEST_DELAY": str(longest_delay)}
+
+    run_random_programs(offload_site, "lazy", profile, 30, **delay, **BACKEND)
 
 
 def test_operators_behave_as_on_the_cpu(offload_site):
-    run(
-        offload_site,
-        "-m",
-        "torch_lazy.conformance.opinfo",
-        *("--device", "lazy", "--samples", 2, "--ops", ",".join(COMMON)),
-        **BACKEND,
-    )
+    run_samples(offload_site, "lazy", COMMON, **BACKEND)
 
 
 def test_a_number_that_changes_fills_memory_of_the_device(offload_site):
