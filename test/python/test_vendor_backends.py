@@ -65,12 +65,14 @@ def test_threads_that_use_the_device_first_wait_for_the_backend(packages, vendor
         packages,
         """
 import threading
+names = []
 def use():
     (torch.ones(2, device='lazy') + 1).tolist()
-    print(torch.lazy.get_device_name())
+    names.append(torch.lazy.get_device_name())
 threads = [threading.Thread(target=use) for _ in range(3)]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
+print(*names, sep='\\n')
 """,
         TORCH_LAZY_BACKEND="vendor",
     )
