@@ -50,12 +50,13 @@ class ItemLowering {
         undo_conflicts(graph_, inputs_, lowered.kernels, buffer_assignment_, undone);
       }
     } while (!undone.empty());
-    return {std::move(items_), std::move(buffer_assignment_)};
+    return {std::move(parts_), std::move(items_), std::move(buffer_assignment_)};
   }
 
  private:
-  std::vector<FusedItem> fuse_all() const {
+  std::vector<FusedItem> fuse_all() {
     const PassTimer timer("fuse");
+    if (options_.graphs) return by_parts();
     if (options_.operators) return one_by_one();
     return rematerialize(graph_, fuse(graph_), options_.rematerialize_bytes);
   }
@@ -65,6 +66,20 @@ class ItemLowering {
     for (size_t id = 0; id < graph_.nodes.size(); ++id) {
       const CoreKind kind = graph_.nodes[id].kind;
       if (kind != CoreKind::kNumber && kind != CoreKind::kView) items.emplace_back(NodeId(id));
+    }
+    return items;
+  }
+
+  std::vector<FusedItem> by_parts() {
+    std::vector<FusedItem> items;
+    for (CompiledItem& item : compile_parts(graph_, *options_.graphs, offsets_, options_.device)) {
+      if (const auto* id = std::get_if<NodeId>(&item)) {
+        items.emplace_back(*id);
+        continue;
+      }
+      auto& compiled = std::get<CompiledPart>(item);
+      items.insert(items.end(), compiled.part.nodes.begin(), compiled.part.nodes.end());
+      parts_.push_back(std::move(compiled));
     }
     return items;
   }
@@ -115,6 +130,7 @@ class ItemLowering {
   const std::vector<GraphInput>& inputs_;
   const PlanOptions options_;
   std::vector<int64_t> offsets_;
+  std::vector<CompiledPart> parts_;
   std::vector<LoweredItem> items_;
   BufferAssignment buffer_assignment_;
   std::unordered_set<NodeId> made_for_library_;  // inlined nodes that a library call reads

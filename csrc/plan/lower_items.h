@@ -7,6 +7,7 @@
 #include "codegen/lower.h"
 #include "passes/fuse.h"
 #include "plan/buffer_assignment.h"
+#include "plan/graph_parts.h"
 #include "plan/make_plan.h"
 
 namespace torch_lazy {
@@ -17,6 +18,8 @@ struct LoweredItem {
 };
 
 struct LoweredItems {
+  // Of a compiler of graphs; their nodes are items by themselves, one after the other.
+  std::vector<CompiledPart> parts;
   std::vector<LoweredItem> items;  // in the order they run
   BufferAssignment buffer_assignment;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/graph_compiler.h"
 #include "base/api.h"
 #include "passes/core_graph.h"
 #include "plan/plan.h"
@@ -21,6 +22,8 @@ struct PlanOptions {
   c10::Device device = c10::kCPU;           // of the tensors that library calls take
   // Commands of the device in place of kernels: nothing is fused then. Null for kernels.
   const OperatorTable* operators = nullptr;
+  // What takes parts of the graph whole, before `operators`, which is not null then.
+  const GraphCompiler* graphs = nullptr;
 };
 
 // `inputs` describes the graph's inputs.

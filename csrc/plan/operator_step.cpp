@@ -34,17 +34,24 @@ bool add_argument(const Operand& operand,
 
 }  // namespace
 
+std::optional<DescribedCall> describe_call(
+    const Step& call, const std::function<TensorDescription(uint32_t)>& describe,
+    std::vector<TensorDescription> results) {
+  DescribedCall described{{call.op->name, &call.op->handle.schema(), {}, std::move(results)}, {}};
+  for (const Operand& operand : call.operands)
+    if (!add_argument(operand, describe, described.call, described.slots)) return std::nullopt;
+  return described;
+}
+
 std::optional<OperatorStep> operator_step(
     const OperatorTable& table, const Step& call,
     const std::function<TensorDescription(uint32_t)>& describe,
     std::vector<TensorDescription> results) {
   const auto found = table.find(call.op->name);
   if (found == table.end()) return std::nullopt;
-  OperatorCall described{call.op->name, &call.op->handle.schema(), {}, std::move(results)};
-  OperatorStep step{call.op->name, {}, {}, 0};
-  for (const Operand& operand : call.operands)
-    if (!add_argument(operand, describe, described, step.slots)) return std::nullopt;
-  step.command = found->second(described);
+  auto described = describe_call(call, describe, std::move(results));
+  if (!described) return std::nullopt;
+  OperatorStep step{call.op->name, found->second(described->call), std::move(described->slots), 0};
   if (!step.command) return std::nullopt;
   return step;
 }

@@ -10,6 +10,17 @@
 
 namespace torch_lazy {
 
+// A call as tables of operators and compilers of graphs are asked about it.
+struct DescribedCall {
+  OperatorCall call;
+  std::vector<uint32_t> slots;  // of the tensors that it reads, flattened
+};
+
+// None where an argument is more than a tensor, a list of tensors or a constant.
+std::optional<DescribedCall> describe_call(
+    const Step& call, const std::function<TensorDescription(uint32_t slot)>& describe,
+    std::vector<TensorDescription> results);
+
 // The command for a call, with the slots of what it reads; those of its results are the caller's to
 // add, and are described by `results`. None where the table has none for it.
 std::optional<OperatorStep> operator_step(

@@ -24,10 +24,7 @@ struct SlotCollector {
   void operator()(const CopyStep& step) const {
     slots.insert(slots.end(), {step.source, step.target});
   }
-  void operator()(const CheckStep& step) const {
-    slots.push_back(step.indices);
-    add(step.raise);
-  }
+  void operator()(const CheckStep& step) const { slots.push_back(step.indices); }
   void operator()(const LibraryStep& step) const { add(step.step); }
   void operator()(const KernelStep& step) const {
     for (const BufferLocation& pointer : step.pointers)
@@ -66,7 +63,7 @@ struct Printer {
     return fmt::format("copy %{} to %{}", step.source, step.target);
   }
   std::string operator()(const CheckStep& step) const {
-    return fmt::format("check %{} < {} for {}", step.indices, step.limit, step.raise.op->name);
+    return fmt::format("check %{} < {} for {}", step.indices, step.limit, step.name);
   }
   std::string operator()(const LibraryStep& step) const {
     std::vector<std::string> outputs;

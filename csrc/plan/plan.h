@@ -49,11 +49,12 @@ struct CopyStep {
   uint32_t source, target;
 };
 
-// Raises as the operator would unless all indices are in [0, limit).
+// Fails unless all indices are in [0, limit). Nothing is written before, so that the window is run
+// again by its operations, and the operator itself says what is wrong.
 struct CheckStep {
   uint32_t indices;
   int64_t limit;
-  Step raise;  // the operator itself
+  std::string name;  // of the operator
 };
 
 // What an operator is expected to return.
@@ -91,9 +92,10 @@ struct KernelStep {
   int64_t bytes = 0;                     // that it moves; see plan/kernel_bytes.h
 };
 
-// A command of the device's own; see backend/operator_table.h.
+// A command of the device's own, for one operator or a part of the graph; see
+// backend/operator_table.h and backend/graph_compiler.h.
 struct OperatorStep {
-  std::string name;  // of the operator
+  std::string name;  // of the operator, or "graph of 3 operators"
   DeviceCommand command;
   std::vector<uint32_t> slots;  // whose addresses it is given: what it reads, then its results
   size_t results = 0;           // how many of them are results

@@ -13,6 +13,7 @@
 
 #include "base/config.h"
 #include "base/metrics.h"
+#include "base/warn.h"
 #include "plan/step.h"
 #include "runtime/verify.h"
 
@@ -91,6 +92,21 @@ std::exception_ptr device_error(const std::exception_ptr& error, c10::Device dev
     return std::current_exception();
   } catch (...) {
     return error;
+  }
+}
+
+// What the backend made of the window failed where the operations themselves do not.
+void note_failure_of_executable(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& error) {
+    if (increment(metrics().fallbacks["window run again"]) == 1 && config().warn_fallbacks)
+      warn_in_background(
+          "what a backend compiled of a window failed and its operations did not, which were run "
+          "instead: " +
+          first_line(error));
+  } catch (...) {
+    increment(metrics().fallbacks["window run again"]);
   }
 }
 
@@ -210,7 +226,7 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
         device_error(result.failure->error, device(), tape_.entry(operation));
     lock.lock();
     inputs_ = std::move(inputs);
-    const std::exception_ptr error = run_by_operation(lock, tape_.size());
+    const std::exception_ptr error = run_by_operation(lock, tape_.size(), result.failure->error);
     return error ? error : reported;
   }
   inputs.clear();  // may free memory whose owner takes the GIL
@@ -220,7 +236,8 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
   return finish_run(result, version.graph.output_storages, tape_.size());
 }
 
-std::exception_ptr Window::run_by_operation(RecordingGuard& lock, size_t operations) {
+std::exception_ptr Window::run_by_operation(RecordingGuard& lock, size_t operations,
+                                            const std::exception_ptr& executable_failure) {
   std::vector<uint32_t> kept, kept_storages;
   for (size_t slot = 0; slot < storages_.size(); ++slot)
     if (storages_[slot].made && storages_[slot].owner) {
@@ -253,6 +270,7 @@ std::exception_ptr Window::run_by_operation(RecordingGuard& lock, size_t operati
     for (const uint32_t value : kept) result.outputs.push_back(values[value]);
   }
   inputs.clear();
+  if (executable_failure && !result.failure) note_failure_of_executable(executable_failure);
   lock.lock();
   return finish_run(result, kept_storages, operations);
 }

@@ -113,8 +113,10 @@ class Window {
   // behind it would have written is poisoned then.
 
   [[nodiscard]] std::exception_ptr run(RecordingGuard& lock, const CompiledTrace::Version& version);
-  // The first `operations` of the tape through ATen.
-  [[nodiscard]] std::exception_ptr run_by_operation(RecordingGuard& lock, size_t operations);
+  // The first `operations` of the tape through ATen. `executable_failure`: of the executable that
+  // they run instead of, if there is one; told as a fallback where they succeed.
+  [[nodiscard]] std::exception_ptr run_by_operation(
+      RecordingGuard& lock, size_t operations, const std::exception_ptr& executable_failure = {});
   void wait_until_idle(RecordingGuard& lock);
   // In a child of a fork, where the thread that ran the window is not: what the run was to make or
   // write is not known and is poisoned. Returns the error; null where nothing was running.

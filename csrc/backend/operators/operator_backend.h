@@ -1,40 +1,18 @@
 // A backend made of a table of operators. A vendor derives from it, or registers one as it is.
 #pragma once
 
-#include <memory>
-#include <string>
-
-#include "backend/backend.h"
-#include "backend/device_runtime.h"
-#include "backend/operator_table.h"
-#include "base/api.h"
+#include "backend/operators/command_backend.h"
 
 namespace torch_lazy {
 
-class TORCH_LAZY_API OperatorBackend : public Backend {
+class TORCH_LAZY_API OperatorBackend : public CommandBackend {
  public:
-  // `device_name`: of the hardware, for users to read.
-  OperatorBackend(c10::DeviceType type, std::string device_name, OperatorTable operators)
-      : type_(type), device_name_(std::move(device_name)), operators_(std::move(operators)) {}
-  // For a device that PyTorch has no kernels for.
-  OperatorBackend(std::unique_ptr<DeviceRuntime> runtime, std::string device_name,
-                  OperatorTable operators)
-      : type_(c10::kPrivateUse1),
-        device_name_(std::move(device_name)),
-        operators_(std::move(operators)),
-        runtime_(std::move(runtime)) {}
+  using CommandBackend::CommandBackend;
 
-  std::optional<c10::DeviceType> device_type() const override { return type_; }
-  DeviceRuntime* device_runtime() override { return runtime_.get(); }
-  std::string device_name() const override { return device_name_; }
   std::shared_ptr<Executable> compile(std::shared_ptr<torch::jit::Graph> graph,
-                                      const CompileOptions& options) override;
-
- private:
-  const c10::DeviceType type_;
-  const std::string device_name_;
-  const OperatorTable operators_;
-  const std::unique_ptr<DeviceRuntime> runtime_;  // null where PyTorch has kernels
+                                      const CompileOptions& options) override {
+    return compile_commands(*graph, options, nullptr);
+  }
 };
 
 }  // namespace torch_lazy

@@ -1,4 +1,4 @@
-#include "backend/operators/operator_backend.h"
+#include "backend/operators/command_backend.h"
 
 #include "base/config.h"
 #include "base/debug.h"
@@ -22,13 +22,15 @@ void keep_constants_on_device(Plan& plan, c10::Device device) {
 
 }  // namespace
 
-std::shared_ptr<Executable> OperatorBackend::compile(std::shared_ptr<torch::jit::Graph> graph,
-                                                     const CompileOptions& options) {
+std::shared_ptr<Executable> CommandBackend::compile_commands(const torch::jit::Graph& graph,
+                                                             const CompileOptions& options,
+                                                             const GraphCompiler* graphs) const {
   PlanOptions wanted;
   wanted.verify = options.verify;
   wanted.device = options.device;
   wanted.operators = &operators_;
-  Plan plan = make_plan(core_graph_of(*graph, options.inputs), options.inputs, wanted);
+  wanted.graphs = graphs;
+  Plan plan = make_plan(core_graph_of(graph, options.inputs), options.inputs, wanted);
   if (runtime_) keep_constants_on_device(plan, options.device);
   if (config().debug >= kDebugPasses) debug_print("plan\n" + to_string(plan));
   return std::make_shared<PlanExecutable>(std::move(plan),
