@@ -11,6 +11,7 @@ namespace torch_lazy {
 namespace {
 
 constinit std::atomic<c10::DeviceType (*)()> device_chooser{nullptr};
+constinit std::atomic<int64_t (*)()> device_census{nullptr};
 
 // Of a name that a user gave.
 c10::DeviceType named_type(const std::string& name) {
@@ -57,6 +58,10 @@ void set_device_chooser(c10::DeviceType (*chooser)()) {
   device_chooser = chooser;
 }
 
+void set_device_census(int64_t (*census)()) {
+  device_census = census;
+}
+
 const ExecutionDevice& choose_execution_device() {
   if (const ExecutionDevice* const chosen = chosen_execution_device()) return *chosen;
   auto made = std::make_unique<const ExecutionDevice>(describe(wanted_type()));
@@ -81,13 +86,19 @@ c10::Device inner_device(c10::Device device) {
   return execution.device(device.index());
 }
 
-void check_execution_device(const std::string& name) {
+bool leave_execution_device(const std::string& name) {
   const ExecutionDevice* const chosen = chosen_execution_device();
-  const std::string now = chosen ? chosen->name() : "";
-  TORCH_CHECK_VALUE(!chosen || name.empty() || now == name, "device lazy lives on device ", now,
-                    " in this process, and cannot move to '", name,
-                    "' once there were lazy tensors: choose it when the process starts, by "
+  if (!chosen || name.empty() || chosen->name() == name) return false;
+  const auto census = device_census.load();
+  const int64_t storages = census ? census() : 0;
+  TORCH_CHECK_VALUE(storages == 0, "device lazy lives on device ", chosen->name(),
+                    " and cannot move to '", name, "' while there are lazy tensors, which have ",
+                    storages, storages == 1 ? " storage" : " storages",
+                    ": drop them before, or choose the device when the process starts, by "
                     "TORCH_LAZY_DEVICE");
+  // What was chosen stays readable: another thread may hold it.
+  detail::chosen_device.store(nullptr, std::memory_order_release);
+  return true;
 }
 
 }  // namespace torch_lazy

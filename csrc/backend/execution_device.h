@@ -2,7 +2,8 @@
 //
 // It is the one that `config.device` names, else the chosen backend's, chosen when the first lazy
 // tensor is made and not before: to ask a device for anything may start its driver, which an import
-// must not. Whatever differs between devices asks here: dispatch keys, memory, streams, copies.
+// must not. While there is no lazy tensor, another one can be chosen. Whatever differs between
+// devices asks here: dispatch keys, memory, streams, copies.
 //
 // Threads: reading is one load. Two threads may both choose; the first to have done so is taken.
 #pragma once
@@ -50,8 +51,14 @@ inline const ExecutionDevice& execution_device();
 // The same without choosing; null where no lazy tensor was made yet.
 inline const ExecutionDevice* chosen_execution_device();
 
-// Raises where lazy tensors live on another device already than the one of that name.
-TORCH_LAZY_MODULE_API void check_execution_device(const std::string& name);
+// Runs all that is pending, and says how many storages of lazy tensors there are.
+TORCH_LAZY_MODULE_API void set_device_census(int64_t (*census)());
+
+// The next lazy tensor may be on a device of another type, that of the given name: the device is
+// chosen again. Raises ValueError where lazy tensors live on another device already. False where
+// there is nothing to leave: no device is chosen, it is that one, or the name is empty. No other
+// thread may make lazy tensors meanwhile.
+TORCH_LAZY_MODULE_API bool leave_execution_device(const std::string& name);
 
 inline c10::Device lazy_device(c10::DeviceIndex index) {
   return {c10::DeviceType::Lazy, index};

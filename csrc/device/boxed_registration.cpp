@@ -8,8 +8,10 @@
 #include <unordered_set>
 
 #include "base/immortal_library.h"
+#include "base/without_gil.h"
 #include "device/autocast.h"
 #include "device/boxed.h"
+#include "device/lazy_storage.h"
 #include "device/register.h"
 #include "ops/philox_operators.h"
 
@@ -111,7 +113,15 @@ void register_boxed_kernels() {
   }
 }
 
+// Asked before lazy tensors may live on another device.
+static int64_t storages_in_use() {
+  const WithoutGil without_gil;
+  Recorder::synchronize_all();
+  return ObjectPool<LazyStorage>::in_use();
+}
+
 void register_device() {
+  set_device_census(&storages_in_use);
   register_philox_operators();
   register_guard();
   register_sparse_operators();

@@ -2,9 +2,14 @@
 // storages of a window live until it is done, so that malloc's own caches overflow with them.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <new>
+#include <unordered_set>
 #include <utility>
+
+#include "base/fork.h"
 
 namespace torch_lazy {
 
@@ -14,7 +19,10 @@ template <class Object>
 class ObjectPool {
  public:
   static void* allocate() {
-    List* const list = of_thread_;
+    List* list = of_thread_;
+    if (!list) [[unlikely]]
+      list = start();
+    count(list, 1);
     if (!list || !list->head) [[unlikely]]
       return ::operator new(sizeof(Object));
     --list->count;
@@ -25,10 +33,19 @@ class ObjectPool {
     List* list = of_thread_;
     if (!list) [[unlikely]]
       list = start();
+    count(list, -1);
     if (!list || list->count >= kMostKept) [[unlikely]]
       return ::operator delete(object);
     ++list->count;
     list->head = new (object) Node{list->head};
+  }
+
+  // How many objects there are, of all threads: exact while no other thread makes or drops any.
+  static int64_t in_use() {
+    const std::lock_guard<std::mutex> lock(all().mutex);
+    int64_t sum = without_list_.load(std::memory_order_relaxed);
+    for (const List* list : all().lists) sum += list->in_use.load(std::memory_order_relaxed);
+    return sum;
   }
 
  private:
@@ -41,14 +58,42 @@ class ObjectPool {
   struct List {
     Node* head = nullptr;
     size_t count = 0;
+    // Allocated less released by the thread, which alone writes it.
+    std::atomic<int64_t> in_use{0};
 
-    List() { of_thread_ = this; }
+    List() {
+      of_thread_ = this;
+      const std::lock_guard<std::mutex> lock(all().mutex);
+      all().lists.insert(this);
+    }
     ~List() {
       of_thread_ = nullptr;
       ended_ = true;
+      {
+        const std::lock_guard<std::mutex> lock(all().mutex);
+        all().lists.erase(this);
+        without_list_ += in_use.load(std::memory_order_relaxed);
+      }
       while (head) ::operator delete(std::exchange(head, head->next));
     }
   };
+
+  struct AllLists {
+    ForkSafeMutex mutex{LockOrder::kLeaf};  // guards `lists`
+    std::unordered_set<const List*> lists;
+  };
+  static AllLists& all() {
+    static AllLists& instance = *new AllLists;
+    return instance;
+  }
+
+  static void count(List* list, int64_t objects) noexcept {
+    if (list) [[likely]]
+      list->in_use.store(list->in_use.load(std::memory_order_relaxed) + objects,
+                         std::memory_order_relaxed);
+    else
+      without_list_ += objects;
+  }
 
   [[gnu::noinline]] static List* start() noexcept {
     // What is released after the thread's list has ended goes back at once.
@@ -64,6 +109,8 @@ class ObjectPool {
 #endif
   inline static constinit thread_local List* of_thread_ = nullptr;
   inline static constinit thread_local bool ended_ = false;
+  // As List::in_use, of threads that have ended.
+  inline static constinit std::atomic<int64_t> without_list_{0};
 };
 
 }  // namespace torch_lazy

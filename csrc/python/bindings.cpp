@@ -178,7 +178,7 @@ PYBIND11_MODULE(_C, module) {
     set_runtime_device_listener(&register_device_module);
     set_backend_selector(&select_backend);
     set_device_chooser(&device_type_of_backend);
-    set_device_check(&check_execution_device);
+    set_device_check(&select_device);
     set_warning_sink(&warn_in_python);
     register_device();
   });

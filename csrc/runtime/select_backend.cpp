@@ -117,11 +117,15 @@ void select_backend(const std::string& name) {
   TORCH_CHECK(alone.entered(), "backend '", name,
               "' cannot be selected by a package while that loads a backend");
   if (const std::optional<c10::DeviceType> type = available_backend(name).device_type())
-    check_execution_device(c10::DeviceTypeName(*type, /*lower_case=*/true));
+    select_device(c10::DeviceTypeName(*type, /*lower_case=*/true));
   settled = true;
   if (name == backend_name()) return;
   set_backend_name(name);
   forget_traces();
+}
+
+void select_device(const std::string& name) {
+  if (leave_execution_device(name)) forget_traces();
 }
 
 void select_backend_of_environment() {

@@ -24,6 +24,10 @@ TORCH_LAZY_MODULE_API void set_runtime_device_listener(RuntimeDeviceListener lis
 // Raises where that fails, and changes nothing then. Must be called without a lock.
 TORCH_LAZY_MODULE_API void select_backend(const std::string& name);
 
+// The next lazy tensor is on a device of that type; what was compiled for another is forgotten.
+// Nothing where the name is empty. Raises ValueError where lazy tensors live on another one.
+TORCH_LAZY_MODULE_API void select_device(const std::string& name);
+
 // Selects the backend that the environment named, when the device is first used: not when torch is
 // imported. Where that fails, "cpu" stands in for it, with a warning.
 TORCH_LAZY_MODULE_API void select_backend_of_environment();

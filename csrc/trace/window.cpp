@@ -120,7 +120,6 @@ uint64_t Window::next_serial() {
 void Window::open(const TraceKey& key, Mode mode) {
   key_ = key;
   opened_ = std::chrono::steady_clock::now();
-  stream_.reset();
   if (execution_device().guard) stream_ = current_stream(key.device);
   mode_ = mode;
 }
@@ -140,6 +139,7 @@ void Window::close(RecordingGuard& lock) {
   slots_valid_ = true;
   serial_ = next_serial();
   mode_ = Mode::kClosed;
+  stream_.reset();
   if (inputs_.empty()) return;
   // Left where an operation was abandoned.
   std::vector<at::Tensor> dropped = std::exchange(inputs_, {});

@@ -66,5 +66,19 @@ TEST(ObjectPool, AnObjectMayBeReleasedByAnotherThreadThatEnds) {
   Pool::release(Pool::allocate());  // this thread's list knows nothing of it
 }
 
+TEST(ObjectPool, ObjectsInUseAreCountedAcrossThreads) {
+  using Pool = ObjectPool<Object<4>>;
+  void* const here = Pool::allocate();
+  void* there = nullptr;
+
+  std::thread([&] { there = Pool::allocate(); }).join();
+  EXPECT_EQ(Pool::in_use(), 2);
+
+  std::thread([&] { Pool::release(here); }).join();
+  EXPECT_EQ(Pool::in_use(), 1);
+  Pool::release(there);
+  EXPECT_EQ(Pool::in_use(), 0);
+}
+
 }  // namespace
 }  // namespace torch_lazy

@@ -108,8 +108,9 @@ except RuntimeError as error:
     ]
 
 
-def test_the_device_is_chosen_once(accelerator_site):
+def test_the_device_does_not_change_while_there_are_lazy_tensors(accelerator_site):
     script = """
+import gc; gc.collect()
 for choose in (lambda: setattr(torch.lazy.config, "device", "cpu"),
                lambda: torch.lazy.set_backend("cpu")):
     try:
@@ -119,7 +120,32 @@ for choose in (lambda: setattr(torch.lazy.config, "device", "cpu"),
 """
 
     sentence = (
-        "device lazy lives on device accel in this process, and cannot move to 'cpu' once there "
-        "were lazy tensors: choose it when the process starts, by TORCH_LAZY_DEVICE"
+        "device lazy lives on device accel and cannot move to 'cpu' while there are lazy tensors, "
+        "which have 2 storages: drop them before, or choose the device when the process starts, "
+        "by TORCH_LAZY_DEVICE"
     )
     assert printed(accelerator_site, script) == [sentence, sentence]
+
+
+def test_the_device_changes_where_there_are_no_lazy_tensors(accelerator_site):
+    script = """
+def on(name):
+    torch.lazy.config.device = name
+    x = torch.arange(3.0).to("lazy")
+    for _ in range(5):
+        y = (x * 2 + 1).relu()
+        torch.lazy.synchronize()
+        torch.lazy.wait_for_compiles()
+    print(torch.lazy.get_device_name(), torch.lazy.device_count(), y.tolist())
+
+del first, second
+on("cpu")
+on("accel")
+on("cpu")
+"""
+
+    assert [line.split(") ")[1] for line in printed(accelerator_site, script)] == [
+        "1 [1.0, 3.0, 5.0]",
+        "2 [1.0, 3.0, 5.0]",
+        "1 [1.0, 3.0, 5.0]",
+    ]
