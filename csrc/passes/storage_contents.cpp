@@ -125,9 +125,11 @@ void StorageContents::write(const Place& place, Value* value, size_t origin) {
     region.base_layout = layout;
   } else {
     Value* target = region.base;
-    if (region.absolute && !contains(region.base_layout, region.layout)) {
-      // A flat part of an input, which the input itself does not cover. Its offsets go on counting
-      // from the storage's start, as as_strided_scatter counts them on a view of an input.
+    if (region.absolute && !(contains(region.base_layout, region.layout) &&
+                             has_distinct_elements(region.base_layout))) {
+      // A flat part of an input, which the input itself does not cover or has several times, as an
+      // expanded one. Its offsets go on counting from the storage's start, as as_strided_scatter
+      // counts them on a view of an input.
       target = strided(place, region, region.layout);
       region.base_layout = region.layout;
     }

@@ -167,6 +167,33 @@ graph(%in0 : Float(4, strides=[1]),
 )");
 }
 
+TEST(Functionalize, AnExpandedInputIsNotWhatIsWritten) {
+  TapeBuilder window;
+  const at::Tensor base = at::randn({4});
+  const Handle expanded = window.input(base.expand({2, 4}));
+  const Handle part = window.input(base.slice(0, 1, 3));
+  const Handle before = window.call("aten::neg", "", {expanded})[0];
+  window.call("aten::neg_", "", {part});
+
+  EXPECT_EQ(functional(window, {before}), R"(
+graph(%in0 : Float(2, 4, strides=[0, 1]),
+      %in1 : Float(2, strides=[1])):
+  %4 : int[] = prim::Constant[value=[4]]()
+  %5 : int[] = prim::Constant[value=[1]]()
+  %6 : int = prim::Constant[value=0]()
+  %8 : int[] = prim::Constant[value=[2]]()
+  %9 : int = prim::Constant[value=1]()
+  %12 : bool = prim::Constant[value=0]()
+  %neg_0 : Float(2, 4, strides=[4, 1]) = aten::neg(%in0)
+  %3 : Float(2, strides=[1]) = aten::neg(%in1)
+  %7 : Float(4, strides=[1]) = aten::as_strided(%in0, %4, %5, %6)
+  %10 : Float(4, strides=[1]) = aten::as_strided_scatter(%7, %3, %8, %5, %9)
+  %11 : Float(4, strides=[1]) = aten::as_strided(%in0, %4, %5, %6)
+  %13 : Float(4, strides=[1]) = aten::copy_(%11, %10, %12)
+  return (%neg_0)
+)");
+}
+
 TEST(Functionalize, InputsThatDoNotOverlapStayApart) {
   TapeBuilder window;
   const at::Tensor base = at::randn({2, 4});
