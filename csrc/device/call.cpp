@@ -4,6 +4,14 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 namespace torch_lazy {
+namespace {
+
+// The word for a tensor that this device does not have.
+std::string form_of(const at::Tensor& tensor) {
+  return tensor.is_quantized() ? "quantized" : c10::str(tensor.layout());
+}
+
+}  // namespace
 
 Call::~Call() {
   if (finished_) return;
@@ -123,9 +131,10 @@ at::Tensor Call::wrap(at::Tensor inner) {
   }
   // A tensor of zeros without memory; here it gets some.
   if (inner._is_zerotensor()) inner = at::zeros(inner.sizes(), inner.options());
-  const bool strided = inner.has_storage() && inner.layout() == c10::kStrided;
+  const bool strided =
+      inner.has_storage() && inner.layout() == c10::kStrided && !inner.is_quantized();
   if (!strided && operation_) operation_->give_up_outputs();
-  TORCH_CHECK_NOT_IMPLEMENTED(strided, op_.name, " returned a ", inner.layout(),
+  TORCH_CHECK_NOT_IMPLEMENTED(strided, op_.name, " returned a ", form_of(inner),
                               " tensor; device lazy has strided tensors and sparse ones in "
                               "coordinate form: call it on the cpu");
   const auto& arguments = arguments_.tensors();
