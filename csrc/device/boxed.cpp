@@ -96,7 +96,10 @@ void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
     kept[i] = std::move(argument);
     argument = inner_value(kept[i]);
   }
-  run_below_autograd(op, stack);
+  {
+    const CollectWarnings collected(call.warnings());
+    run_below_autograd(op, stack);
+  }
   if (call.op().counts_versions) count_versions(*call.op().effects, kept);
   call.complete([&] { wrap_results(call, schema, base, stack); });
 }

@@ -51,6 +51,7 @@ void Call::count_fill(const at::Tensor& made) const {
 std::span<at::Tensor> Call::deferred_outputs(bool arguments_too) {
   using Kind = OutputMetadata::Kind;
   LazyTensorImpl* const* const arguments = arguments_.tensors().data();
+  const WarningsId warnings = operation_->matched_warnings();
   for (const OutputMetadata& output : operation_->matched_outputs()) {
     if (output.kind == Kind::kUndefined) {
       outputs_.emplace_back();
@@ -89,6 +90,8 @@ std::span<at::Tensor> Call::deferred_outputs(bool arguments_too) {
     outputs_.push_back(std::move(made));
   }
   finish();
+  if (warnings != kNoWarnings) [[unlikely]]
+    give_warnings(warnings);
   return outputs_;
 }
 

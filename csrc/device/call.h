@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 #include "backend/execution_device.h"
 #include "device/encode_argument.h"
@@ -45,12 +46,16 @@ class Call {
   // unless asked for: a second reference to a tensor that Python holds takes the GIL.
   std::span<at::Tensor> deferred_outputs(bool arguments_too = true);
 
+  // Where an operator that runs at the call leaves what it warns of, so that it warns again where
+  // it is deferred.
+  std::vector<c10::Warning>& warnings() { return warnings_; }
+
   // The results of an operation that ran: returns make_results(), which calls one wrap(),
   // argument() or record_argument() for each flattened tensor return, in order.
   template <class MakeResults>
   auto complete(const MakeResults& make_results) {
     if (op_.may_rebind) take_over_arguments();
-    if (operation_) operation_->begin_outputs();
+    if (operation_) begin_outputs();
     if constexpr (std::is_void_v<decltype(make_results())>) {
       make_results();
       finish();
@@ -67,6 +72,11 @@ class Call {
 
  private:
   void take_over_arguments();
+  void begin_outputs() {
+    operation_->begin_outputs();
+    if (!warnings_.empty()) [[unlikely]]
+      operation_->warned(remember_warnings(warnings_));
+  }
   void finish() {
     finished_ = true;
     if (operation_) operation_->end();
@@ -79,7 +89,8 @@ class Call {
   const OperatorInfo& op_;
   Recorder& recorder_;
   InspectedArguments arguments_;
-  bool finished_ = false;                         // there are results
+  bool finished_ = false;  // there are results
+  std::vector<c10::Warning> warnings_;
   c10::SmallVector<bool, 8> changed_;             // arguments whose metadata the operation changed
   c10::SmallVector<at::Tensor, 3> outputs_;       // of a deferred operation
   c10::SmallVector<LazyTensorImpl*, 3> wrapped_;  // of one that ran, null where undefined

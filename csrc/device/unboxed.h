@@ -147,18 +147,19 @@ struct Unboxed<Operator, R(Arguments...)> {
       }
     }
     if constexpr (kReturnsArgument) {
-      run(arguments...);
+      run(call, arguments...);
       call.complete([&] { call.record_argument(size_t(op.returned_arguments[0])); });
       return returned_argument(static_cast<Arguments>(arguments)...);
     } else {
-      auto inner = run(arguments...);
+      auto inner = run(call, arguments...);
       return call.complete([&] { return Results<R>::wrap(call, std::move(inner)); });
     }
   }
 
  private:
-  static R run(Arguments... arguments) {
+  static R run(Call& call, Arguments... arguments) {
     const StepThreadState state;
+    const CollectWarnings collected(call.warnings());
     return Operator::redispatch(inner_keys(), inner_argument(static_cast<Arguments>(arguments))...);
   }
 };

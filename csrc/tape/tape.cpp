@@ -306,8 +306,8 @@ void Tape::append(const Tape& other, size_t from, size_t to) {
     words_.insert(words_.end(), words.begin(), words.end());
     outputs_.insert(outputs_.end(), outputs.begin(), outputs.end());
     const Entry& entry = other.entry(i);
-    entries_.push_back(
-        {entry.op, uint32_t(words_.size()), uint32_t(outputs_.size()), entry.location});
+    entries_.push_back({entry.op, uint32_t(words_.size()), uint32_t(outputs_.size()),
+                        entry.location, entry.warnings});
   }
 }
 

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tape/operator_warnings.h"
 #include "tape/source_location.h"
 
 namespace torch_lazy {
@@ -124,6 +125,7 @@ class Tape {
     uint32_t words_end;    // one past its last argument word
     uint32_t outputs_end;  // one past its last output word
     LocationId location;
+    WarningsId warnings = kNoWarnings;  // what it warned of when it ran; no part of the hash
   };
 
   void begin(const OperatorInfo* op, LocationId location);
@@ -136,7 +138,8 @@ class Tape {
   void output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorImpl& impl,
               int64_t storage_bytes, uint8_t flags, uint32_t value, uint32_t storage);
   void copy_outputs(c10::ArrayRef<uint64_t> words);  // of an equal operation on another tape
-  void end();                                        // closes the entry
+  void warned(WarningsId warnings) { entries_.back().warnings = warnings; }  // the open one
+  void end();                                                                // closes the entry
 
   void clear();
   bool empty() const { return entries_.empty(); }

@@ -37,6 +37,7 @@ class Segment {
   c10::ArrayRef<uint64_t> output_words(size_t index) const {
     return trace_->tape().outputs(from_ + index);
   }
+  WarningsId warnings(size_t index) const { return trace_->tape().entry(from_ + index).warnings; }
   c10::ArrayRef<DynamicScalar> dynamic(size_t index) const {
     return trace_->dynamic(from_ + index);
   }
@@ -82,6 +83,7 @@ class Cursor {
   // The operation stepped over last.
   const std::vector<OutputMetadata>& outputs() const { return segment_->outputs(index_ - 1); }
   c10::ArrayRef<uint64_t> output_words() const { return segment_->output_words(index_ - 1); }
+  WarningsId warnings() const { return segment_->warnings(index_ - 1); }
   const Segment::End* end() const { return segment_->end(index_); }
   // The operations that known traces go on with here.
   struct Next {

@@ -19,6 +19,7 @@ class Matcher {
   // Of the operation stepped over last.
   const std::vector<OutputMetadata>& outputs() const { return cursor_.outputs(); }
   c10::ArrayRef<uint64_t> output_words() const { return cursor_.output_words(); }
+  WarningsId warnings() const { return cursor_.warnings(); }
   // After match() has said no.
   std::string why_not(const Tape& tape) const { return describe_guard_failure(cursor_, tape); }
 

@@ -99,7 +99,10 @@ void OpenOperation::end() {
   const bool deferred = this->deferred();
   state_ = State::kEnded;
   Tape& tape = window().tape();
-  if (deferred) tape.copy_outputs(recorder_.matcher_.output_words());
+  if (deferred) {
+    tape.copy_outputs(recorder_.matcher_.output_words());
+    tape.warned(recorder_.matcher_.warnings());
+  }
   tape.end();
   if (!deferred) recorder_.period_.push(op_.id);
   recorder_.flush_if_due(

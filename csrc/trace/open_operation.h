@@ -57,6 +57,8 @@ class OpenOperation {
   const std::vector<OutputMetadata>& matched_outputs() const {
     return recorder_.matcher_.outputs();
   }
+  // What it warned of when the known trace was recorded.
+  WarningsId matched_warnings() const { return recorder_.matcher_.warnings(); }
   void bind_output(const OutputMetadata& output, ValueBinding& binding, StorageState& storage);
 
   // --- Outputs of one that ran
@@ -65,6 +67,7 @@ class OpenOperation {
   void give_up_outputs() {
     if (lock_) lock_.unlock();
   }
+  void warned(WarningsId warnings) { window().tape().warned(warnings); }
   void undefined_output() { window().tape().output({}); }
   void argument_output(uint32_t source);
   void output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorImpl& impl,

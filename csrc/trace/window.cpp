@@ -207,6 +207,7 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
   const size_t own_inputs = inputs.size();
   {
     const RunTimer timer;
+    const SilenceRememberedWarnings silence;
     try {
       const ScopedGlobalState state(key_.state);
       const c10::OptionalStreamGuard stream(stream_);
@@ -251,6 +252,7 @@ std::exception_ptr Window::run_by_operation(RecordingGuard& lock, size_t operati
   RunResult result;
   {
     const RunTimer timer;
+    const SilenceRememberedWarnings silence;
     Values values(tape_.values);
     try {
       const ScopedGlobalState state(key_.state);
