@@ -143,7 +143,7 @@ def _parsed(text: str) -> list[Family]:
     return families
 
 
-def _as_strided(b: Builder) -> list[str] | None:
+def as_strided(b: Builder) -> list[str] | None:
     """Any view that stays within the storage."""
     x = b.pick(CONDITIONS["filled"])
     if x is None:
@@ -178,6 +178,6 @@ def _late_failure(b: Builder) -> list[str] | None:
 
 CATALOGUE = [
     *_parsed(Path(__file__).with_suffix(".txt").read_text()),
-    Family({"programs": 2.0}, function=_as_strided),
+    Family({"programs": 2.0}, function=as_strided),
     Family({"programs": 0.5}, frozenset({"may-fail", "fails-late"}), function=_late_failure),
 ]

@@ -18,7 +18,7 @@ import torch
 
 from torch_lazy.conformance.program import Program, Step
 from torch_lazy.conformance.program_builder import Builder
-from torch_lazy.conformance.program_catalogue import CATALOGUE
+from torch_lazy.conformance.program_catalogue import CATALOGUE, as_strided
 from torch_lazy.conformance.program_operands import SIZES
 from torch_lazy.conformance.program_rounding import (
     CANCELLATION,
@@ -56,6 +56,24 @@ def _program_inputs(b: Builder) -> None:
         dtype = "float32" if i < 2 else b.rng.choice([*_DTYPES, "complex64"])
         leaf = ".requires_grad_()" if dtype in ("float32", "float64") and b.chance(0.6) else ""
         b.add(f"{b.new()} = {_drawn(b, shape, dtype)}.to(device){leaf}")
+
+
+def _views_before_the_window(b: Builder) -> None:
+    """Views of the inputs, also permuted, expanded and overlapping ones, that a window sees as
+    inputs of their own: which of them it meets first, and whether it meets their base, is left to
+    what follows."""
+    for _ in range(b.rng.randint(2, 4)):
+        if b.chance(0.4):
+            code = as_strided(b)
+        else:
+            x = b.pick(lambda t: t.dim() > 1)
+            views = [*_VIEWS, f".expand(2, *{x}.shape)"]
+            code = [f"{b.new()} = {x}{b.rng.choice(views)}"] if x else None
+        if code:
+            b.add(code[0])
+    if b.chance(0.5):
+        b.add(f"del {b.rng.choice(b.live())}")
+    b.add("synchronize()")
 
 
 def _fusion_inputs(b: Builder) -> None:
@@ -99,6 +117,8 @@ def _programs(seed: int, operations: int, errors: bool, branch: bool) -> Program
     b = Builder(seed, allow_errors=errors)
     b.changing = b.chance(0.5)
     _program_inputs(b)
+    if b.chance(0.3):
+        _views_before_the_window(b)
     length = len(b.steps) + operations
     _grow(b, len(b.steps) + random.Random(seed ^ 0x5EED).randrange(operations // 4, operations))
     prefix = list(b.steps)
