@@ -103,7 +103,7 @@ def test_an_illegal_call_inside_a_hot_loop_raises_at_once(device):
 def test_an_operator_that_makes_a_quantized_tensor_raises_at_the_call(device):
     x = torch.ones(3, device=device)
 
-    with pytest.raises(NotImplementedError, match="returned a quantized tensor.*on the cpu"):
+    with pytest.raises(NotImplementedError, match=r"returned a quantized tensor.*on the cpu"):
         torch.quantize_per_tensor(x, 0.1, 5, torch.quint8)
 
 
