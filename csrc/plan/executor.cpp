@@ -21,7 +21,8 @@
 #include "offload/copy_on_device.h"
 #include "offload/mirrored_storage.h"
 #include "ops/thread_state.h"
-#include "plan/step_times.h"
+#include "plan/step_range.h"
+#include "profile/running_window.h"
 
 namespace torch_lazy {
 namespace {
@@ -52,8 +53,9 @@ bool is_as_expected(const ExpectedValue& expected, const at::Tensor& made) {
          (expected.strides.empty() || made.strides() == c10::IntArrayRef(expected.strides));
 }
 
-// Is told what a step took before the slots that no later step reads are emptied.
-using StepObserver = std::function<void(const PlanStep&, const Values&, std::chrono::nanoseconds)>;
+// Is told what a step took. The cost has a name only where steps are shown.
+using StepObserver =
+    std::function<void(const PlanStep&, const StepCost&, std::chrono::nanoseconds)>;
 
 class Run {
  public:
@@ -72,10 +74,10 @@ class Run {
       if (plan_.arena_bytes > 0) arena_ = launcher_.allocate(size_t(plan_.arena_bytes));
       for (; at < plan_.steps.size(); ++at) {
         const PlanStep& step = plan_.steps[at];
-        if (observer == nullptr && !blocking_) [[likely]]
+        if (observer == nullptr && !blocking_ && !shown_) [[likely]]
           perform(step);
         else
-          perform_and_wait(step, observer);
+          perform_watched(step, observer);
         for (const uint32_t slot : step.released) values_[slot].reset();
       }
     } catch (...) {
@@ -94,13 +96,22 @@ class Run {
     std::visit([&](const auto& action) { perform(action); }, step.action);
   }
 
-  void perform_and_wait(const PlanStep& step, const StepObserver* observer) {
+  void perform_watched(const PlanStep& step, const StepObserver* observer) {
+    const StepCost cost =
+        shown_ || config().debug >= kDebugGraphs ? cost_of(step, values_) : StepCost();
+    std::optional<StepRange> range;
+    if (shown_) range.emplace(step, cost, values_);
     const Clock::time_point begin = Clock::now();
     perform(step);
+    // PyTorch's profiler asks devices themselves what they do, and would be misled by a wait.
+    if (observer || blocking_ || is_logging()) wait_for_device();
+    if (observer) (*observer)(step, cost, Clock::now() - begin);
+  }
+
+  void wait_for_device() const {
     const c10::Device device = launcher_.device();
     if (!device.is_cpu())
       c10::impl::getDeviceGuardImpl(device.type())->synchronizeDevice(device.index());
-    if (observer) (*observer)(step, values_, Clock::now() - begin);
   }
 
   void perform(const AllocateStep& step) {
@@ -202,6 +213,7 @@ class Run {
   const Plan& plan_;
   const Launcher& launcher_;
   const bool blocking_ = config().blocking;
+  const bool shown_ = shows_steps();
   const StepThreadState state_;
   Values values_;
   StepRunner runner_;
@@ -233,8 +245,8 @@ RunResult PlanExecutable::run(c10::ArrayRef<at::Tensor> inputs) {
   if (config().debug < kDebugGraphs) [[likely]]
     return run.run(nullptr);
   StepTimes times;
-  const StepObserver observer = [&](const PlanStep& step, const Values& values, auto time) {
-    times.add(cost_of(step, values), time);
+  const StepObserver observer = [&](const PlanStep&, const StepCost& cost, auto time) {
+    times.add(cost, time);
   };
   const Clock::time_point begin = Clock::now();
   RunResult result = run.run(&observer);
@@ -245,7 +257,7 @@ RunResult PlanExecutable::run(c10::ArrayRef<at::Tensor> inputs) {
 RunResult PlanExecutable::run_timed(c10::ArrayRef<at::Tensor> inputs,
                                     std::vector<StepTime>& times) {
   times.reserve(times.size() + plan_.steps.size());
-  const StepObserver observer = [&](const PlanStep& step, const Values&, auto time) {
+  const StepObserver observer = [&](const PlanStep& step, const StepCost&, auto time) {
     using Operations = c10::ArrayRef<int64_t>;
     times.push_back(
         {step.operations.empty() ? Operations(step.origin) : Operations(step.operations), time});

@@ -5,6 +5,7 @@
 #include <c10/core/TensorOptions.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "backend/execution_device.h"
@@ -13,6 +14,8 @@
 #include "ir/argument_constant.h"
 #include "ops/effects_check.h"
 #include "ops/thread_state.h"
+#include "plan/step_range.h"
+#include "profile/running_window.h"
 
 namespace torch_lazy {
 namespace {
@@ -22,15 +25,6 @@ using Kind = OutputMetadata::Kind;
 // Tensors with one of these keys need kernels above the backend's.
 constexpr c10::DispatchKeySet kSpecialKeys({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative,
                                             c10::DispatchKey::ZeroTensor});
-
-template <typename Visit>
-void for_each_value(const std::vector<Operand>& operands, const Visit& visit) {
-  for (const Operand& operand : operands) {
-    if (operand.kind == Operand::Kind::kValue) visit(operand.value);
-    for (const Operand& element : operand.elements)
-      if (element.kind == Operand::Kind::kValue) visit(element.value);
-  }
-}
 
 // An alias of the tensor that carries the flags the operand was passed with.
 at::Tensor pass_with_flags(const at::Tensor& tensor, uint8_t flags) {
@@ -193,7 +187,11 @@ std::optional<RunFailure> run_steps(const std::vector<Step>& steps, Values& valu
                                     c10::Device device) {
   const StepThreadState state;
   StepRunner runner(values, device);
+  const bool shown = shows_steps();
   for (size_t i = 0; i < steps.size(); ++i) {
+    std::optional<StepRange> range;
+    if (shown) [[unlikely]]
+      range.emplace(steps[i], i, values);
     try {
       runner.run(steps[i]);
     } catch (...) {

@@ -39,6 +39,16 @@ struct Step {
 // Values of a run by slot. A slot is undefined before its step ran and after its release.
 using Values = std::vector<at::Tensor>;
 
+// The slots of values, list elements included.
+template <typename Visit>
+void for_each_value(const std::vector<Operand>& operands, const Visit& visit) {
+  for (const Operand& operand : operands) {
+    if (operand.kind == Operand::Kind::kValue) visit(operand.value);
+    for (const Operand& element : operand.elements)
+      if (element.kind == Operand::Kind::kValue) visit(element.value);
+  }
+}
+
 // Fills `released` for every step, keeping the given values.
 void plan_releases(std::vector<Step>& steps, c10::ArrayRef<uint32_t> kept);
 

@@ -15,7 +15,7 @@ struct StepCost {
   int64_t bytes = 0;  // read and written; 0 where that is not known
 };
 
-// Of a step that has just run on the values.
+// Of a step that is about to run on the values.
 StepCost cost_of(const PlanStep& step, const Values& values);
 
 // Steps of one run, by name. Times are those of the calling thread, which waits for the device.

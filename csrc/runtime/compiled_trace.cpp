@@ -1,6 +1,7 @@
 #include "runtime/compiled_trace.h"
 
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "base/config.h"
@@ -9,8 +10,8 @@
 #include "base/metrics.h"
 #include "base/pass_times.h"
 #include "base/warn.h"
-#include "ir/graph_hash.h"
 #include "ir/print.h"
+#include "profile/range.h"
 #include "runtime/compile_policy.h"
 #include "runtime/compile_queue.h"
 #include "runtime/executable_cache.h"
@@ -82,6 +83,12 @@ std::shared_ptr<const CompiledTrace::Version> CompiledTrace::version_for(
 }
 
 void CompiledTrace::compile() {
+  std::optional<Range> range;
+  if (is_profiled())
+    range.emplace(ProfileEvent{.kind = EventKind::kCompile,
+                               .name = "window",
+                               .lines = {tape_.entry(0).location},
+                               .operations = int64_t(tape_.size())});
   std::vector<bool> live;
   {
     const std::lock_guard<std::mutex> lock(traces_mutex());
@@ -100,6 +107,7 @@ void CompiledTrace::compile() {
                        [trace = shared_from_this(), live] { return trace->graph_of(live); });
     version->executable = runnable.executable;
     version->running = runnable.running;
+    version->hash = runnable.hash;
     version->graph.graph.reset();  // the backend may have changed it
     if (config().debug >= kDebugGraphs) {
       const auto graph = graph_of(live);

@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "ir/graph_from_tape.h"
+#include "ir/graph_hash.h"
 #include "runtime/compile_queue.h"
 #include "runtime/execution_lock.h"
 #include "runtime/trace_conditions.h"
@@ -40,6 +41,7 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
   struct Version {
     // Without its TorchScript graph, which is as large as all the rest: see graph_of().
     WindowGraph graph;
+    GraphHash hash;          // of that graph
     std::vector<bool> live;  // storage slots that are outputs of the graph
     std::shared_ptr<Executable> executable;
     std::shared_ptr<ExecutionLock> running;  // held while the executable runs

@@ -10,7 +10,6 @@
 #include "base/config.h"
 #include "base/fork.h"
 #include "base/metrics.h"
-#include "ir/graph_hash.h"
 #include "runtime/choose_executable.h"
 
 namespace torch_lazy {
@@ -80,7 +79,7 @@ Runnable executable_for(const WindowGraph& window, const TraceConditions& condit
     return (*make)();
   };
   Runnable made{choose_executable(backend, {window.graph, hash, make_again}, options),
-                std::make_shared<ExecutionLock>()};
+                std::make_shared<ExecutionLock>(), hash};
   increment(metrics().compiles);
   const std::lock_guard<std::mutex> lock(cache().mutex);
   cache().by_hash[hash.low].push_back({backend, std::move(options), graph, made});

@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "ir/graph_from_tape.h"
+#include "ir/graph_hash.h"
 #include "runtime/execution_lock.h"
 #include "runtime/trace_conditions.h"
 
@@ -14,6 +15,7 @@ namespace torch_lazy {
 struct Runnable {
   std::shared_ptr<Executable> executable;
   std::shared_ptr<ExecutionLock> running;  // held while the executable runs
+  GraphHash hash;                          // of the graph
 };
 
 // The executable of the backend that is chosen now for the window's graph, compiled if there is

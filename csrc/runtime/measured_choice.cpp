@@ -11,6 +11,8 @@
 #include "base/debug.h"
 #include "base/fork.h"
 #include "base/metrics.h"
+#include "profile/range.h"
+#include "profile/running_window.h"
 
 namespace torch_lazy {
 namespace {
@@ -67,6 +69,9 @@ RunResult MeasuredChoice::run_in_race(c10::ArrayRef<at::Tensor> inputs) {
   const Race::Way way = race_.next();
   Executable& executable = *candidates_.at(way).executable;
   std::vector<StepTime> steps;
+  // Showing steps takes time, more of it where there are more of them.
+  std::optional<UnprofiledRun> undisturbed;
+  if (race_.purpose() == Race::Run::kCounted) undisturbed.emplace();
   const std::chrono::nanoseconds begin = surroundings_.now();
   RunResult result = race_.purpose() == Race::Run::kStepByStep ? executable.run_timed(inputs, steps)
                                                                : executable.run(inputs);
@@ -123,6 +128,11 @@ MeasuredChoice::Outcome MeasuredChoice::end_race(Race::Way winner, std::vector<i
 }
 
 void MeasuredChoice::compile_again(const std::vector<int64_t>& operations) {
+  std::optional<Range> range;
+  if (is_profiled())
+    range.emplace(ProfileEvent{.kind = EventKind::kCompile,
+                               .name = name(ChoiceKind::kPartlyLibraryCalls),
+                               .reason = surroundings_.window});
   std::shared_ptr<Executable> made;
   try {
     made = surroundings_.compile_again(operations);

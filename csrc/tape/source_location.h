@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "base/api.h"
+
 namespace torch_lazy {
 
 // The number of a code object (upper 32 bits) and the offset of an instruction (lower 32 bits).
@@ -47,7 +49,7 @@ inline LocationId make_location(uint32_t code, int offset) {
 [[nodiscard]] std::shared_ptr<const CodeLines> keep_location(LocationId id);
 
 // File "<unknown>" for kNoLocation, and where the code object is no longer remembered.
-SourceLocation location(LocationId id);
+TORCH_LAZY_MODULE_API SourceLocation location(LocationId id);
 
 // "file.py:12:8", or "<unknown>".
 std::string to_string(LocationId id);

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "tape/source_location.h"
+
 namespace torch_lazy {
 
 struct OperatorInfo;
@@ -36,6 +38,9 @@ enum class FlushReason : uint8_t {
 struct Flush {
   FlushReason reason;
   const OperatorInfo* op = nullptr;  // of kOperator
+  // Of a sync point: whether it is profiled, and by which line it waits.
+  bool at_sync = false, profiled = false;
+  LocationId location = kNoLocation;
 
   static Flush by(const OperatorInfo& op) { return {FlushReason::kOperator, &op}; }
   // The recorder flushed by itself, where the next window of the same program will be flushed too.

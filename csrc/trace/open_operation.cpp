@@ -2,6 +2,7 @@
 
 #include <torch/csrc/autograd/graph_task.h>
 
+#include "profile/range.h"
 #include "tape/operation_location.h"
 #include "trace/debug.h"
 
@@ -108,6 +109,8 @@ void OpenOperation::end() {
   recorder_.flush_if_due(
       lock_, deferred ? recorder_.matcher_.must_flush() : recorder_.period_.at_boundary());
   lock_.unlock();
+  if (deferred && window().is_watched()) [[unlikely]]
+    mark_deferred();
   debug_operation(op_, location_, deferred);
 }
 

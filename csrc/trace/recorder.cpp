@@ -5,7 +5,9 @@
 
 #include "base/without_gil.h"
 #include "runtime/compile_queue.h"
+#include "tape/python_frames.h"
 #include "trace/debug.h"
+#include "trace/profiled_window.h"
 
 namespace torch_lazy {
 namespace {
@@ -73,11 +75,15 @@ RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_e
 void Recorder::fail_guard(RecordingGuard& lock) {
   const size_t deferred = window_.tape().size() - 1;  // all but the one that did not match
   window_.stop_deferring(deferred);
-  if (deferred > 0) keep_error(window_.run_by_operation(lock, deferred));
+  if (deferred > 0) keep_error(window_.run_by_operation(lock, deferred, is_profiled()));
   window_.drop_inputs(0);
   const std::exception_ptr error = std::exchange(error_, nullptr);
   lock.unlock();  // no other thread has business with an eager window
-  if (deferred > 0) debug_guard_failure(matcher_, window_.tape());
+  if (deferred > 0) {
+    debug_guard_failure(matcher_, window_.tape());
+    if (is_profiled()) [[unlikely]]
+      mark(guard_failure_event(matcher_, window_.tape()));
+  }
   if (error) std::rethrow_exception(error);  // the caller abandons the operation
 }
 
@@ -85,6 +91,13 @@ void Recorder::fail_guard(RecordingGuard& lock) {
 
 void Recorder::sync(Flush flush) {
   syncs_.count(flush.name());
+  flush.at_sync = true;
+  flush.profiled = is_profiled();
+  std::optional<Range> range;
+  if (flush.profiled) [[unlikely]] {
+    flush.location = current_location();
+    range.emplace(sync_event(flush));
+  }
   this->flush(flush);
   RecordingGuard lock(recording_lock());
   if (error_) raise_error(lock);
@@ -112,10 +125,18 @@ void Recorder::flush_for_another(Flush flush) {
 void Recorder::close(RecordingGuard& lock, Flush flush) {
   if (window_.mode() == Window::Mode::kClosed) return;
   flushes_.count(flush.name());
+  std::optional<Range> range;
+  if (!flush.at_sync) {
+    flush.profiled = is_profiled();
+    if (flush.profiled) [[unlikely]]
+      range.emplace(flush_event(flush, window_.tape()));
+  }
   if (!window_.tape().empty()) {
-    const WindowState state = finish_window(lock, flush);
+    const auto [state, version] = finish_window(lock, flush);
     windows_.count(name(state));
     debug_window(flush, state, window_.tape());
+    if (is_logging()) [[unlikely]]
+      log_window(window_, flush, state, version.get());
   }
   // Windows that are deferred are not fed to the detector: what it knows ends with them.
   if (flush.reason == FlushReason::kPeriod && window_.mode() == Window::Mode::kEager)
@@ -126,19 +147,19 @@ void Recorder::close(RecordingGuard& lock, Flush flush) {
 }
 
 // Runs a window that is deferring, and records its profile unless its trace was known.
-WindowState Recorder::finish_window(RecordingGuard& lock, Flush flush) {
+Recorder::Finished Recorder::finish_window(RecordingGuard& lock, Flush flush) {
   if (window_.mode() == Window::Mode::kEager) {
     const WindowState state = record_profile(flush.automatic());
-    return window_.guard_failed() ? WindowState::kGuardFailed : state;
+    return {window_.guard_failed() ? WindowState::kGuardFailed : state};
   }
   CompiledTrace* const trace = matcher_.ended(window_.tape());
   if (const auto version = trace ? trace->version_for(window_.live()) : nullptr) {
-    keep_error(window_.run(lock, *version));
-    return WindowState::kHot;
+    keep_error(window_.run(lock, *version, flush.profiled));
+    return {WindowState::kHot, version};
   }
   record_profile(flush.automatic());
-  keep_error(window_.run_by_operation(lock, window_.tape().size()));
-  return WindowState::kGuardFailed;
+  keep_error(window_.run_by_operation(lock, window_.tape().size(), flush.profiled));
+  return {WindowState::kGuardFailed};
 }
 
 }  // namespace torch_lazy

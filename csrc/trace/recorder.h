@@ -11,6 +11,7 @@
 #pragma once
 
 #include <exception>
+#include <memory>
 
 #include "base/api.h"
 #include "base/config.h"
@@ -115,7 +116,11 @@ class Recorder {
   // --- Ends of windows; the lock is held, and released while the window runs
 
   void close(RecordingGuard& lock, Flush flush);
-  WindowState finish_window(RecordingGuard& lock, Flush flush);
+  struct Finished {
+    WindowState state;
+    std::shared_ptr<const CompiledTrace::Version> version = nullptr;  // by which it ran
+  };
+  Finished finish_window(RecordingGuard& lock, Flush flush);
   void keep_error(std::exception_ptr error) {
     if (error) error_ = std::move(error);
   }

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -15,7 +16,10 @@
 #include "base/metrics.h"
 #include "base/warn.h"
 #include "plan/step.h"
+#include "profile/range.h"
+#include "profile/running_window.h"
 #include "runtime/verify.h"
+#include "trace/profiled_window.h"
 
 namespace torch_lazy {
 namespace {
@@ -25,9 +29,18 @@ std::condition_variable_any& idle_condition() {
   return *instance;
 }
 
+// Times a run, and shows it to profilers.
 class RunTimer {
  public:
-  RunTimer() : start_(std::chrono::steady_clock::now()) {}
+  // Of the first operations of the tape, by the version; one by one where it is null.
+  RunTimer(bool profiled, const Tape& tape, size_t operations,
+           const CompiledTrace::Version* version) {
+    if (profiled) [[unlikely]] {
+      range_.emplace(run_event(tape, operations, version));
+      steps_.emplace(tape, version ? version->graph.operations : c10::ArrayRef<uint32_t>());
+    }
+    start_ = std::chrono::steady_clock::now();
+  }
   ~RunTimer() {
     const auto taken = std::chrono::steady_clock::now() - start_;
     increment(metrics().run_ns,
@@ -35,6 +48,8 @@ class RunTimer {
   }
 
  private:
+  std::optional<Range> range_;
+  std::optional<RunningWindow> steps_;
   std::chrono::steady_clock::time_point start_;
 };
 
@@ -120,6 +135,7 @@ uint64_t Window::next_serial() {
 void Window::open(const TraceKey& key, Mode mode) {
   key_ = key;
   opened_ = std::chrono::steady_clock::now();
+  watched_ = is_observed();
   if (execution_device().guard) stream_ = current_stream(key.device);
   mode_ = mode;
 }
@@ -197,7 +213,8 @@ void Window::wait_until_idle(RecordingGuard& lock) {
   if (running_) idle_condition().wait(lock, [&] { return !running_; });
 }
 
-std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Version& version) {
+std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Version& version,
+                               bool profiled) {
   RunResult result;
   std::vector<double> numbers;
   std::vector<at::Tensor> inputs = std::move(inputs_);
@@ -206,7 +223,7 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
   lock.unlock();
   const size_t own_inputs = inputs.size();
   {
-    const RunTimer timer;
+    const RunTimer timer(profiled, tape_, tape_.size(), &version);
     const SilenceRememberedWarnings silence;
     try {
       const ScopedGlobalState state(key_.state);
@@ -227,7 +244,8 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
         device_error(result.failure->error, device(), tape_.entry(operation));
     lock.lock();
     inputs_ = std::move(inputs);
-    const std::exception_ptr error = run_by_operation(lock, tape_.size(), result.failure->error);
+    const std::exception_ptr error =
+        run_by_operation(lock, tape_.size(), profiled, result.failure->error);
     return error ? error : reported;
   }
   inputs.clear();  // may free memory whose owner takes the GIL
@@ -238,6 +256,7 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
 }
 
 std::exception_ptr Window::run_by_operation(RecordingGuard& lock, size_t operations,
+                                            bool profiled,
                                             const std::exception_ptr& executable_failure) {
   std::vector<uint32_t> kept, kept_storages;
   for (size_t slot = 0; slot < storages_.size(); ++slot)
@@ -251,7 +270,7 @@ std::exception_ptr Window::run_by_operation(RecordingGuard& lock, size_t operati
   lock.unlock();
   RunResult result;
   {
-    const RunTimer timer;
+    const RunTimer timer(profiled, tape_, operations, nullptr);
     const SilenceRememberedWarnings silence;
     Values values(tape_.values);
     try {

@@ -82,8 +82,12 @@ class Window {
   }
   // Where its tensors live.
   c10::Device device() const { return execution_device().device(key_.device); }
+  std::chrono::steady_clock::time_point opened() const { return opened_; }
   std::chrono::nanoseconds age() const { return std::chrono::steady_clock::now() - opened_; }
   Tape& tape() { return tape_; }
+  const Tape& tape() const { return tape_; }
+  // Whether PyTorch's profiler was on when it was opened. Read by its owner only.
+  bool is_watched() const { return watched_; }
 
   // --- What is bound in it
 
@@ -112,11 +116,13 @@ class Window {
   // storages get their memory. Returned is the error of an operation that failed: what it and those
   // behind it would have written is poisoned then.
 
-  [[nodiscard]] std::exception_ptr run(RecordingGuard& lock, const CompiledTrace::Version& version);
+  [[nodiscard]] std::exception_ptr run(RecordingGuard& lock, const CompiledTrace::Version& version,
+                                       bool profiled);
   // The first `operations` of the tape through ATen. `executable_failure`: of the executable that
   // they run instead of, if there is one; told as a fallback where they succeed.
   [[nodiscard]] std::exception_ptr run_by_operation(
-      RecordingGuard& lock, size_t operations, const std::exception_ptr& executable_failure = {});
+      RecordingGuard& lock, size_t operations, bool profiled,
+      const std::exception_ptr& executable_failure = {});
   void wait_until_idle(RecordingGuard& lock);
   // In a child of a fork, where the thread that ran the window is not: what the run was to make or
   // write is not known and is poisoned. Returns the error; null where nothing was running.
@@ -134,6 +140,7 @@ class Window {
 
   Recorder& owner_;
   std::atomic<Mode> mode_{Mode::kClosed};
+  bool watched_ = false;
   bool running_ = false;  // some thread runs this window; guarded by the lock
   bool guard_failed_ = false;
   bool slots_valid_ = true;

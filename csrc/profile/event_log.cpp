@@ -1,0 +1,52 @@
+#include "profile/event_log.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <utility>
+
+#include "base/fork.h"
+
+namespace torch_lazy {
+namespace {
+
+struct Kept {
+  ForkSafeMutex mutex{LockOrder::kLeaf};  // guards `log`
+  EventLog log;
+};
+
+Kept& kept() {
+  static Kept* const instance = new Kept;
+  return *instance;
+}
+
+// Made when the library is loaded: what is made during a fork is not covered by it.
+[[maybe_unused]] Kept& made_at_load = kept();
+
+}  // namespace
+
+std::atomic<bool> event_log_is_kept{false};
+
+bool start_event_log() {
+  return !event_log_is_kept.exchange(true);
+}
+
+EventLog stop_event_log() {
+  const std::lock_guard<std::mutex> lock(kept().mutex);
+  event_log_is_kept = false;
+  return std::exchange(kept().log, {});
+}
+
+void log_event(ProfileEvent event) {
+  event.thread = syscall(SYS_gettid);
+  const std::lock_guard<std::mutex> lock(kept().mutex);
+  if (!is_logging()) return;
+  EventLog& log = kept().log;
+  if (log.events.size() < kMostEvents)
+    log.events.push_back(std::move(event));
+  else
+    ++log.left_out;
+}
+
+}  // namespace torch_lazy
