@@ -23,6 +23,7 @@
 #include "ir/print.h"
 #include "python/generator_type.h"
 #include "python/memory_bindings.h"
+#include "python/profile_bindings.h"
 #include "python/stream_bindings.h"
 #include "runtime/compile_queue.h"
 #include "runtime/select_backend.h"
@@ -202,6 +203,7 @@ PYBIND11_MODULE(_C, module) {
   module.def("resize_storage", &resize_storage, ReleaseGil());
   bind_config(module);
   bind_memory(module);
+  bind_profile(module);
   bind_generator(module);
   bind_streams(module);
 }

@@ -49,6 +49,7 @@ from torch_lazy.memory import (
     set_per_process_memory_fraction,
 )
 from torch_lazy.metrics import compile_count, metrics, reset_metrics
+from torch_lazy.profiling import profile
 from torch_lazy.random import (
     get_rng_state,
     get_rng_state_all,
@@ -123,6 +124,7 @@ __all__ = [
     "memory_stats",
     "memory_summary",
     "metrics",
+    "profile",
     "reset_accumulated_memory_stats",
     "reset_max_memory_allocated",
     "reset_max_memory_cached",
