@@ -9,11 +9,29 @@
 #include "base/fork.h"
 
 namespace torch_lazy {
+
+std::atomic<bool> event_log_is_kept{false};
+
 namespace {
 
 struct Kept {
-  ForkSafeMutex mutex{LockOrder::kLeaf};  // guards `log`
+  std::mutex mutex;  // guards `log`
   EventLog log;
+
+  Kept() {
+    register_at_fork(
+        LockOrder::kLeaf, [this] { mutex.lock(); },
+        [this](bool in_child) { after_fork(in_child); });
+  }
+
+  // A child has nobody who would read its log.
+  void after_fork(bool in_child) {
+    if (in_child) {
+      event_log_is_kept = false;
+      log = {};
+    }
+    mutex.unlock();
+  }
 };
 
 Kept& kept() {
@@ -25,8 +43,6 @@ Kept& kept() {
 [[maybe_unused]] Kept& made_at_load = kept();
 
 }  // namespace
-
-std::atomic<bool> event_log_is_kept{false};
 
 bool start_event_log() {
   return !event_log_is_kept.exchange(true);

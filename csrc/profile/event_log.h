@@ -19,7 +19,7 @@ struct EventLog {
   int64_t left_out = 0;              // that came after kMostEvents others
 };
 
-// One log a process. False where it is kept already.
+// One log a process, and none in a forked child. False where it is kept already.
 TORCH_LAZY_MODULE_API bool start_event_log();
 // Returns what was kept, nothing where no log was.
 TORCH_LAZY_MODULE_API EventLog stop_event_log();

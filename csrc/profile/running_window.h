@@ -37,7 +37,8 @@ class RunningWindow {
   RunningWindow* const outer_;
 };
 
-// The scope of a run, or of a part of it, whose steps are not shown: its time is to be compared.
+// The scope of a run, or of a part of it, whose steps are not shown: a comparison, of its time or
+// of its results.
 class UnprofiledRun {
  public:
   UnprofiledRun() { RunningWindow::of_thread_ = nullptr; }

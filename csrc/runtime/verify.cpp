@@ -9,6 +9,7 @@
 
 #include "ops/thread_state.h"
 #include "plan/step.h"
+#include "profile/running_window.h"
 
 namespace torch_lazy {
 namespace {
@@ -93,6 +94,7 @@ RunResult run_and_verify(const CompiledTrace::Version& version, const Tape& tape
     const std::lock_guard alone(*version.running);
     result = version.executable->run(inputs);
   }
+  const UnprofiledRun compared;
   const auto failure = run_steps(steps, values, device);
   TORCH_CHECK(failure.has_value() == result.failure.has_value(),
               "TORCH_LAZY_VERIFY: the window fails only when it is ",

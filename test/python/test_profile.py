@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from behaviour import hot, torch_lazy
+from behaviour import hot, run_script, torch_lazy
 
 pytestmark = pytest.mark.recording
 
@@ -272,3 +272,22 @@ def test_shapes_that_come_back_are_found(device):
             hot(lambda x: (x * 5).sum().item(), torch.randn(size).to(device))
 
     assert "followed 6 different graphs" in str(p)
+
+
+def test_a_forked_child_is_not_in_the_profile_and_may_have_its_own(device):
+    done = run_script(
+        f"""
+import os, torch, torch_lazy
+torch.set_num_threads(1)
+with torch_lazy.profile() as p:
+    child = os.fork()
+    if child == 0:
+        with torch_lazy.profile() as own:
+            torch.ones(3, device={device!r}).sum().item()
+        os._exit(own.summary.states.total() != 1)
+    _, status = os.waitpid(child, 0)
+print(os.waitstatus_to_exitcode(status), p.summary.states.total())
+"""
+    )
+
+    assert done.stdout.split() == ["0", "0"], done.stderr

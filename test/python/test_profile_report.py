@@ -144,9 +144,10 @@ def test_the_page_fits_a_screen_and_draws_its_timeline(html, width):
         """
         const canvas = page.querySelector("canvas"), area = canvas.getBoundingClientRect();
         const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+        const isCut = table => table.scrollWidth > table.clientWidth;
         return {
           wide: page.documentElement.scrollWidth,
-          cut: [...page.querySelectorAll(".table")].filter(t => t.scrollWidth > t.clientWidth).length,
+          cut: [...page.querySelectorAll(".table")].filter(isCut).length,
           legend: [...page.querySelectorAll("#timeline-legend li")].map(li => li.textContent),
           timeline: [area.width, area.height],
           drawn: new Set(new Uint32Array(pixels.buffer)).size,
