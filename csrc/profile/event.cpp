@@ -9,10 +9,10 @@ namespace torch_lazy {
 namespace {
 
 // By EventKind.
-constexpr std::array<const char*, 12> kKindNames{
-    "sync", "flush", "run",     "kernel",        "library call", "command",
-    "copy", "check", "compile", "guard failure", "window",       "deferred"};
-static_assert(kKindNames.size() == size_t(EventKind::kDeferred) + 1);
+constexpr std::array<const char*, 11> kKindNames{"sync",         "flush",         "run",   "kernel",
+                                                 "library call", "command",       "copy",  "check",
+                                                 "compile",      "guard failure", "window"};
+static_assert(kKindNames.size() == size_t(EventKind::kWindow) + 1);
 
 // " (train.py:41)", or nothing where no line is known.
 std::string in_parentheses(const std::vector<LocationId>& lines) {
@@ -50,10 +50,8 @@ std::string range_name(const ProfileEvent& event) {
       return fmt::format("torch_lazy::compile{}", in_parentheses(event.lines));
     case EventKind::kGuardFailure:
       return fmt::format("torch_lazy::guard_failed{}", in_parentheses(event.lines));
-    case EventKind::kDeferred:
-      break;
   }
-  return "torch_lazy::deferred";
+  return {};
 }
 
 }  // namespace torch_lazy

@@ -15,7 +15,7 @@ enum class EventKind : uint8_t {
   kSync,          // the program waits for a value or for memory; named by the reason
   kFlush,         // a window ends without one; named by the reason
   kRun,           // deferred operations run; named by how
-  kKernel,        // the rest but the last three are steps of a run: a fused kernel
+  kKernel,        // a step of a run, as the next four are: a fused kernel
   kLibraryCall,   // an operator that stays PyTorch's own
   kCommand,       // of a vendor's device
   kCopy,          // of a value into memory that has to hold it
@@ -23,7 +23,6 @@ enum class EventKind : uint8_t {
   kCompile,       // in the background
   kGuardFailure,  // an operation left the known traces; named by what was expected
   kWindow,        // from the first operation to the flush; named by its state
-  kDeferred,      // an operation was recorded and not run; only PyTorch's profiler is told
 };
 
 struct ProfileEvent {

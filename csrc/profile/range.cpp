@@ -52,7 +52,8 @@ void mark(ProfileEvent event) {
 }
 
 void mark_deferred() {
-  mark({EventKind::kDeferred});
+  at::RecordFunction function(at::RecordScope::FUNCTION);
+  if (function.isActive()) function.before("torch_lazy::deferred");
 }
 
 }  // namespace torch_lazy

@@ -45,6 +45,7 @@ class Range {
 
 // Ranges of no length: something happened here. Out of line, and out of the way of what records.
 [[gnu::cold]] void mark(ProfileEvent event);
+// An operation was recorded and did not run: for PyTorch's profiler, which has a range of its call.
 [[gnu::cold]] void mark_deferred();
 
 }  // namespace torch_lazy

@@ -207,6 +207,16 @@ def test_one_profile_at_a_time(device):
         p.__enter__()
 
 
+def test_pytorchs_profiler_may_be_on_as_well(inputs):
+    hot(step, *inputs)
+
+    with torch.profiler.profile() as other, torch_lazy.profile() as p:
+        step(*inputs)
+
+    assert {event.kind for event in p.events} == {"sync", "run", "kernel", "library call", "window"}
+    assert "torch_lazy::deferred" in {event.name for event in other.events()}
+
+
 def test_fallbacks_are_found(device):
     library = torch.library.Library("profiled", "DEF")
     library.define("twice(Tensor x) -> Tensor")
