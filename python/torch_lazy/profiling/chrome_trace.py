@@ -41,28 +41,17 @@ def _metadata(kind: str, process: int, thread: int, name: str) -> dict[str, Any]
 def _entries(event: Event, number: int) -> Iterator[dict[str, Any]]:
     if event.kind == "window":
         # A window ends in the middle of its flush, so it is no slice of its thread.
-        ends = {"cat": "windows", "id": number, "name": _name(event)}
+        ends = {"cat": "windows", "id": number, "name": event.title}
         yield {**ends, "ph": "b", "at": event.begin, "args": _arguments(event)}
         yield {**ends, "ph": "e", "at": event.end}
         used = {"MiB": event.bytes / 2**20}
         yield {"name": "memory in use", "ph": "C", "at": event.end, "args": used}
     elif event.kind == "guard failure":
-        marked = {"name": "guard failed", "cat": event.kind, "ph": "i", "s": "t"}
+        marked = {"name": event.title, "cat": event.kind, "ph": "i", "s": "t"}
         yield {**marked, "at": event.begin, "args": {**_arguments(event), "why": event.name}}
     else:
-        slice = {"name": _name(event), "cat": event.kind, "ph": "X", "dur": event.duration / 1000}
+        slice = {"name": event.title, "cat": event.kind, "ph": "X", "dur": event.duration / 1000}
         yield {**slice, "at": event.begin, "args": _arguments(event)}
-
-
-def _name(event: Event) -> str:
-    at = f" ({event.line})" if event.line else ""
-    if event.kind in ("sync", "flush"):
-        return f"{event.kind}: {event.name}"
-    if event.kind == "window":
-        return f"{event.name} window{at}"
-    if event.kind == "compile":
-        return f"compile{at}"
-    return event.name.replace("_", " ") + at if event.kind == "run" else event.name
 
 
 def _arguments(event: Event) -> dict[str, Any]:

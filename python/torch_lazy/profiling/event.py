@@ -74,3 +74,17 @@ class Event(NamedTuple):
     def line(self) -> Line | None:
         """The first of its lines, if any is known."""
         return self.lines[0] if self.lines else None
+
+    @property
+    def title(self) -> str:
+        """What a timeline calls it."""
+        at = f" ({self.line})" if self.line else ""
+        if self.kind in ("sync", "flush"):
+            return f"{self.kind}: {self.name}"
+        if self.kind == "window":
+            return f"{self.name} window{at}, flushed by {self.reason}"
+        if self.kind == "compile":
+            return f"compile{at}"
+        if self.kind == "guard failure":
+            return "guard failed"  # the name says why, in a long sentence
+        return self.name.replace("_", " ") + at if self.kind == "run" else self.name

@@ -29,7 +29,7 @@ def data(of: profile) -> dict[str, Any]:
         drawn = [
             [
                 kinds[_kind(event)],
-                names[_name(event)],
+                names[event.title],
                 (event.begin - of.begin) / 1000,
                 event.duration / 1000,
                 depth,
@@ -81,18 +81,7 @@ def _kind(event: Event) -> str:
     return event.name if event.kind == "window" else event.kind
 
 
-def _name(event: Event) -> str:
-    if event.kind in ("sync", "flush"):
-        return f"{event.kind}: {event.name}"
-    if event.kind == "window":
-        return f"{event.name} window of {event.operations} operations, flushed by {event.reason}"
-    if event.kind == "guard failure":
-        return f"guard failed: {event.name}"
-    if event.kind == "compile":
-        return f"compile {event.line or event.name}"
-    return event.name.replace("_", " ") if event.kind == "run" else event.name
-
-
 def _place(event: Event) -> str:
     shown = [f"{line}  {line.source}" for line in event.lines[:4]]
-    return "\n".join(shown + ["…"] * (len(event.lines) > 4))
+    shown += ["…"] * (len(event.lines) > 4)
+    return "\n".join([*shown, event.name] if event.kind == "guard failure" else shown)
