@@ -89,6 +89,7 @@ std::span<at::Tensor> Call::deferred_outputs(bool arguments_too) {
     operation_->bind_output(output, impl.binding, impl.state());
     outputs_.push_back(std::move(made));
   }
+  if (op_.writes) arguments_.note_pending_writes();
   finish();
   if (warnings != kNoWarnings) [[unlikely]]
     give_warnings(warnings);

@@ -1,6 +1,7 @@
 #include "device/inspected_arguments.h"
 
 #include "device/fallback_warning.h"
+#include "device/index_bounds.h"
 
 namespace torch_lazy {
 namespace {
@@ -27,9 +28,12 @@ void InspectedArguments::inspect(const at::Tensor& tensor) {
 }
 
 void InspectedArguments::inspect(const c10::List<std::optional<at::Tensor>>& tensors) {
-  for (const std::optional<at::Tensor> tensor : tensors) {
+  for (size_t place = 0; place < tensors.size(); ++place) {
+    const std::optional<at::Tensor> tensor = tensors[place];
+    const size_t before = tensors_.size();
     if (tensor && tensor->defined()) note(kMask, is_mask(tensor->scalar_type()));
     inspect(tensor);
+    if (tensors_.size() > before) places_.push_back(uint8_t(place));
   }
 }
 
@@ -53,6 +57,8 @@ void InspectedArguments::inspect(const c10::IValue& value) {
     note(kGenerator, value.toGenerator().defined());
   } else if (value.isUnsigned() && !value.isInt()) {
     note(kWithoutWords, true);  // beyond int64
+  } else if (value.isInt()) {
+    inspect(value.toInt());
   } else if (value.isScalar()) {
     inspect(value.toScalar());
   }
@@ -64,13 +70,54 @@ DispatchMode InspectedArguments::dispatch_mode() {
   const bool recordable = op_.deferrable && !fills &&
                           !has_any(kExported | kWithoutWords | kOtherIndex | kElsewhere) &&
                           !rebinds_twice() && !(op_.dynamic_with_mask && has(kMask));
-  if (recordable) return DispatchMode::kTraced;
+  const bool raises = op_.index_rule != IndexRule::kNone && recordable && index_out_of_range();
+  if (recordable && !raises) return DispatchMode::kTraced;
   // What only makes or fills memory that the window does not know can run before it.
   if (fills && op_.effects->known && !has(kInWindow) && !has(kExported))
     return DispatchMode::kUntraced;
   if (!op_.effects->known) warn_unknown_operator(op_);
   recorder_.sync(has(kExported) ? Flush{FlushReason::kExportedMemory} : Flush::by(op_));
   return DispatchMode::kUntraced;
+}
+
+void InspectedArguments::note_pending_writes() const {
+  for (size_t i = 0; i < starts_.size(); ++i) {
+    if (!op_.effects->arguments[i].writes) continue;
+    const size_t end = i + 1 < starts_.size() ? starts_[i + 1] : tensors_.size();
+    for (size_t j = starts_[i]; j < end; ++j)
+      if (tensors_[j]) tensors_[j]->state().written_in = tensors_[j]->state().window;
+  }
+}
+
+// An index is known where its memory holds its value: where the window makes or writes it, that is
+// pending. An operation that runs at the call raises by itself.
+bool InspectedArguments::index_out_of_range() const {
+  if (recorder_.is_eager() || !execution_device().is_cpu() || tensors_.size() < 2) return false;
+  const auto out_of_range = [&](size_t tensor, int64_t dim) {
+    const LazyTensorImpl& indexed = *tensors_[0];
+    LazyTensorImpl* const index = tensors_[tensor];
+    const int64_t dims = std::max<int64_t>(indexed.dim(), 1);
+    if (!index || dim < -dims || dim >= dims) return false;
+    const StorageState& state = index->state();
+    const bool stale = recorder_.binds(state) && state.written_in == state.window;
+    if (!state.resident() || stale) return false;
+    const int64_t size = indexed.dim() == 0 ? 1 : indexed.size(dim);
+    return !all_within(*index, op_.index_rule == IndexRule::kEachDimension ? -size : 0, size);
+  };
+  if (!tensors_[0]) return false;
+  switch (op_.index_rule) {
+    case IndexRule::kRows:
+      return out_of_range(1, 0);
+    case IndexRule::kDimension:
+      return first_integer_ && out_of_range(1, *first_integer_);
+    case IndexRule::kEachDimension:
+      for (size_t i = 0; i < places_.size(); ++i)
+        if (out_of_range(1 + i, places_[i])) return true;
+      return false;
+    case IndexRule::kNone:
+      return false;
+  }
+  return false;
 }
 
 void InspectedArguments::heal(LazyTensorImpl& impl) {

@@ -48,6 +48,8 @@ class InspectedArguments {
   // Where those of a schema argument start.
   size_t start(size_t schema_argument) const { return starts_[schema_argument]; }
 
+  // The operation is deferred: what it writes is stale until the window has run.
+  void note_pending_writes() const;
   // The operation raised: what it should have overwritten is poisoned as before.
   void poison_again();
 
@@ -95,8 +97,14 @@ class InspectedArguments {
   }
   void inspect(const std::optional<c10::Device>& device);
   void inspect(const c10::IValue& value);
+  void inspect(int64_t number) {
+    if (!first_integer_) first_integer_ = number;
+  }
   template <class Plain>
   void inspect(const Plain&) {}
+
+  // Whether an index that is known now is out of range: its operator has to raise at the call.
+  bool index_out_of_range() const;
 
   void heal(LazyTensorImpl& impl);
   bool rebinds_twice() const;
@@ -105,6 +113,8 @@ class InspectedArguments {
   const OperatorInfo& op_;
   uint16_t facts_ = 0;                  // of Fact
   c10::DeviceIndex device_index_ = -1;  // not known yet
+  std::optional<int64_t> first_integer_;
+  c10::SmallVector<uint8_t, 4> places_;  // of the tensors of a list in which some may be missing
   LazyTensorImpl* healed_ = nullptr;
   std::shared_ptr<const std::exception_ptr> healed_error_;
   c10::SmallVector<LazyTensorImpl*, 8> tensors_;

@@ -107,6 +107,8 @@ OperatorInfo make_info(const c10::OperatorHandle& handle) {
           dynamic_scalar_arguments(schema),
           name_takes_cpu_tensors(name),
           counts_versions(handle, effects),
+          index_rule(schema.name()),
+          effects.writes_any(),
           returned_arguments(schema),
           handle,
           std::move(name)};

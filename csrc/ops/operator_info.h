@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ops/effects.h"
+#include "ops/index_rule.h"
 
 namespace torch_lazy {
 
@@ -38,6 +39,8 @@ struct alignas(64) OperatorInfo {
   // A composite that PyTorch would take apart above version counting: each tensor it writes counts
   // once (_foreach_add_). Elsewhere the ADInplaceOrView kernel has counted already.
   bool counts_versions;
+  IndexRule index_rule;
+  bool writes;  // to an argument
   // By return: the schema argument that is returned (in-place and out= variants), or -1.
   std::vector<int> returned_arguments;
 

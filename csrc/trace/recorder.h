@@ -43,6 +43,8 @@ class Recorder {
   }
   // The storage is bound in the window that is open now.
   bool binds(const StorageState& storage) const { return window_.binds(storage); }
+  // An open window that runs its operations at the call.
+  bool is_eager() const { return window_.mode() == Window::Mode::kEager; }
 
   // Runs what is pending and raises an error that a deferred operation left.
   void sync(Flush flush);

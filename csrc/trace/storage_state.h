@@ -30,6 +30,7 @@ struct StorageState {
   c10::Storage buffer;
   uint64_t window = 0;  // serial of the window it was last seen in, and its slot there
   uint32_t slot = 0;
+  uint64_t written_in = 0;  // serial of the window that last deferred a write to it
   // Shared with others (DLPack, other processes): operations on it run at the call. Another thread
   // may say so, that of a queue for instance.
   std::atomic<bool> exported{false};

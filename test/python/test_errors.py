@@ -1,5 +1,5 @@
-"""Errors are the CPU's, message for message. In a deferred window a failure on data is raised where
-the value is needed; it names the line that recorded it, and what later operations would have
+"""Errors are the CPU's, message for message, and raised at the call. In a deferred window a failure
+on data that is pending itself is raised where the value is needed; it names the line that recorded it, and what later operations would have
 written is poisoned, not half written."""
 
 from __future__ import annotations
@@ -107,6 +107,57 @@ def test_an_operator_that_makes_a_quantized_tensor_raises_at_the_call(device):
         torch.quantize_per_tensor(x, 0.1, 5, torch.quint8)
 
 
+LOOK_UP = {
+    "index": lambda x, i: x[i],
+    "index of a later dimension": lambda x, i: x[:, i],
+    "index_put_": lambda x, i: x.clone().index_put_((i,), torch.ones(3, device=x.device)),
+    "index_select": lambda x, i: x.index_select(1, i),
+    "gather": lambda x, i: x.gather(-1, i.expand(3, 2)),
+    "scatter": lambda x, i: x.scatter(0, i.expand(3, 2).t(), x),
+    "index_add_": lambda x, i: x.clone().index_add_(0, i, x[:2]),
+    "embedding": lambda x, i: torch.nn.functional.embedding(i, x),
+    "int32": lambda x, i: x.index_select(0, i.int().cpu().to(x.device)),
+    "not contiguous": lambda x, i: x.index_select(0, i.repeat_interleave(2).cpu().to(x.device)[::2]),
+}
+
+
+@pytest.mark.parametrize("act", LOOK_UP.values(), ids=LOOK_UP)
+def test_an_index_out_of_range_raises_at_the_call_in_a_hot_window(device, act):
+    x, good = torch.arange(9.0).view(3, 3).to(device), torch.tensor([0, 2]).to(device)
+    hot(lambda: act(x * 2, good) + 1)
+    bad = torch.tensor([0, 3])
+
+    with pytest.raises((IndexError, RuntimeError)) as on_the_cpu:
+        act(x.cpu() * 2, bad)
+    before = x * 2
+    with pytest.raises(on_the_cpu.type) as caught:
+        act(before, bad.to(device))
+
+    assert described(caught.value) == described(on_the_cpu.value)
+    assert before.tolist() == (x.cpu() * 2).tolist()
+
+
+def test_an_index_counted_from_the_end_stays_deferred(device):
+    x, index = torch.arange(3.0).to(device), torch.tensor([-1, -3]).to(device)
+
+    assert hot(lambda: (x * 2)[index] + 1).tolist() == [5, 1]
+
+
+@pytest.mark.recording
+def test_an_index_that_the_window_writes_is_not_looked_at(device):
+    def step(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        index.mul_(0)  # pending: the memory still has what was there
+        return (x * 2)[index]
+
+    x = torch.arange(3.0).to(device)
+    hot(step, x, torch.tensor([0, 2]).to(device))
+    synchronize()
+    before = torch_lazy.metrics()["deferred"]
+
+    assert step(x, torch.tensor([0, 7]).to(device)).tolist() == [0, 0]
+    assert torch_lazy.metrics()["deferred"] == before + 3
+
+
 def gather_line() -> int:
     """The line of `lookup` that fails."""
     source, first = inspect.getsourcelines(lookup)
@@ -115,7 +166,7 @@ def gather_line() -> int:
 
 def lookup(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     scaled = table * 2
-    rows = scaled.index_select(0, index)
+    rows = scaled.index_select(0, index.abs())  # indices that are pending: not looked at yet
     return rows + 1
 
 
@@ -146,7 +197,7 @@ def test_a_deferred_failure_is_raised_at_the_sync_and_names_its_line(device):
 def test_a_deferred_failure_names_its_line_in_code_that_is_gone(device):
     table, bad = make_hot(device), torch.tensor([0, 7]).to(device)
     synchronize()
-    program = "scaled = table * 2\nrows = scaled.index_select(0, bad)\nresult = rows + 1\n"
+    program = "scaled = table * 2\nrows = scaled.index_select(0, bad.abs())\nresult = rows + 1\n"
     names = {"table": table, "bad": bad}
 
     exec(compile(program, "<gone>", "exec"), names)
@@ -171,7 +222,7 @@ def test_synchronize_raises_a_deferred_failure(device):
 @pytest.mark.recording
 def test_an_index_out_of_range_raises_though_nobody_reads_the_rows(device):
     def program(table, index):
-        table.index_select(0, index)
+        table.index_select(0, index.abs())
         return table + 1
 
     table = torch.arange(3.0).to(device)
@@ -187,7 +238,7 @@ def test_an_index_out_of_range_raises_though_nobody_reads_the_rows(device):
 def test_what_a_failed_window_would_have_written_is_poisoned(device):
     def step(table, index, total):
         total.add_(1)
-        rows = table.index_select(0, index)
+        rows = table.index_select(0, index.abs())
         total.add_(rows.sum())
         return rows
 

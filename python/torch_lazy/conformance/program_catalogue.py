@@ -172,7 +172,9 @@ def _late_failure(b: Builder) -> list[str] | None:
     codes = [f"{x}[{i}]", f"{x}.index_select(0, {i})"]
     if b.at(x).dim() == 1:
         codes += [f"torch.take({x}, {i})", f"{x}.gather(0, {i})"]
-    index = f"{i} = torch.tensor([0, {n} if run == 3 else 0]).to(device)"
+    # Known at the call, or pending itself.
+    pending = " * 1" if b.chance(0.5) else ""
+    index = f"{i} = torch.tensor([0, {n} if run == 3 else 0]).to(device){pending}"
     return [index, f"{out} = {b.rng.choice(codes)}"]
 
 

@@ -94,7 +94,7 @@ def failures_keep_nothing(options: Options) -> None:
     def step(window: int) -> None:
         try:
             made = x * 2
-            made.index_select(0, bad if window % 5 == 4 else good)
+            made.index_select(0, (bad if window % 5 == 4 else good) * 1)
             torch_lazy.synchronize()
         except (IndexError, RuntimeError):
             pass

@@ -1,0 +1,29 @@
+#include "device/index_bounds.h"
+
+#include "ops/thread_state.h"
+
+namespace torch_lazy {
+namespace {
+
+template <class Integer>
+bool within(const at::Tensor& indices, int64_t lowest, int64_t limit) {
+  const Integer* const data = indices.const_data_ptr<Integer>();
+  const uint64_t range = uint64_t(limit) - uint64_t(lowest);
+  bool all = true;
+  for (int64_t i = 0, count = indices.numel(); i < count; ++i)
+    all &= uint64_t(data[i]) - uint64_t(lowest) < range;
+  return all;
+}
+
+}  // namespace
+
+bool all_within(LazyTensorImpl& indices, int64_t lowest, int64_t limit) {
+  const c10::ScalarType dtype = c10::typeMetaToScalarType(indices.dtype());
+  if (dtype != c10::ScalarType::Long && dtype != c10::ScalarType::Int) return true;
+  const StepThreadState state;
+  const at::Tensor flat = indices.resident_inner().contiguous();
+  return dtype == c10::ScalarType::Long ? within<int64_t>(flat, lowest, limit)
+                                        : within<int32_t>(flat, lowest, limit);
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,12 @@
+// Looks at indices that are in memory.
+#pragma once
+
+#include "device/lazy_tensor.h"
+
+namespace torch_lazy {
+
+// Whether all elements of a resident tensor on the CPU are in [lowest, limit). True for what is no
+// tensor of indices.
+bool all_within(LazyTensorImpl& indices, int64_t lowest, int64_t limit);
+
+}  // namespace torch_lazy
