@@ -209,6 +209,23 @@ void register_structure(torch::Library& library) {
   library.impl("copy_sparse_to_sparse_", native::copy_sparse_);
 }
 
+// A composite kernel hides an operator from the fallback, and would take sparse tensors for strided
+// ones where the CPU has a kernel of its own for them: unsqueeze, permute.
+void register_what_the_cpu_has(torch::Library& library) {
+  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    if (name.name.rfind("aten::", 0) != 0) continue;
+    const auto op = dispatcher.findSchema(name);
+    if (!op || !op->hasKernelForDispatchKey(c10::DispatchKey::SparseCPU) ||
+        op->hasKernelForDispatchKey(c10::DispatchKey::SparseLazy) ||
+        !op->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd))
+      continue;
+    const std::string overload = name.overload_name.empty() ? "" : "." + name.overload_name;
+    library.impl((name.name.substr(6) + overload).c_str(),
+                 torch::CppFunction::makeFromBoxedFunction<&sparse_kernel>());
+  }
+}
+
 }  // namespace
 
 void register_sparse_operators() {
@@ -217,7 +234,9 @@ void register_sparse_operators() {
   };
   library("_", c10::DispatchKey::SparseLazy)
       .fallback(torch::CppFunction::makeFromBoxedFunction<&sparse_kernel>());
-  register_structure(library("aten", c10::DispatchKey::SparseLazy));
+  torch::Library& sparse = library("aten", c10::DispatchKey::SparseLazy);
+  register_structure(sparse);
+  register_what_the_cpu_has(sparse);
 
   // Those that make a sparse tensor of a strided one.
   torch::Library& strided = library("aten", c10::DispatchKey::Lazy);
