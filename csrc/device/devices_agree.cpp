@@ -15,6 +15,8 @@ void check_device_agrees(const OperatorInfo& op, const at::Tensor& tensor, bool 
 
 void check_devices_agree(const OperatorInfo& op, c10::ArrayRef<c10::IValue> arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
+    // _foreach_addcdiv takes its numbers as a tensor too, which has to be on the CPU.
+    if (arguments[i].isTensor() && op.handle.schema().arguments()[i].name() == "scalars") continue;
     const bool written = op.effects->arguments[i].writes;
     if (arguments[i].isTensor()) {
       check_device_agrees(op, arguments[i].toTensor(), written);

@@ -120,3 +120,12 @@ def test_a_limit_beyond_int64(device):
         return torch.ones(3, device=where).clamp_(max=2**63).tolist()
 
     assert each_run(program, device) == [program("cpu")] * 4
+
+
+def test_a_foreach_operator_whose_numbers_are_a_tensor_of_the_cpu(device):
+    def program(where):
+        tensors = [torch.ones(3, device=where), torch.ones(2, device=where)]
+        torch._foreach_addcmul_(tensors, tensors, tensors, torch.tensor([2.0, 3.0]))
+        return [t.tolist() for t in tensors]
+
+    assert each_run(program, device) == [program("cpu")] * 4
