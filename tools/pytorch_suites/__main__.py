@@ -1,0 +1,59 @@
+"""Runs PyTorch's device-generic tests on device lazy and on the CPU, and compares by test.
+
+    tools/run-pytorch-suites ~/pytorch/test test_view_ops test_unary_ufuncs/10
+
+runs all tests of test_view_ops.py and a tenth of test_unary_ufuncs.py, and prints a table of how
+many of those that pass on the CPU pass on lazy. The folder is that of a source tree of PyTorch; one
+of another version than the installed one has tests that fail on both. With --repetitions 4 each
+test runs four times on lazy, so that its windows get hot. In --results failures.txt lists what
+differs, and a log beside each file holds what was printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from comparison import Comparison, compare, table
+from supervise import Suite, run_suite
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="run-pytorch-suites",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("tests", type=Path, help="the folder of PyTorch's tests")
+    parser.add_argument(
+        "suites", nargs="+", metavar="suite[/n]", help="a file; one test in n of it"
+    )
+    parser.add_argument("--device", default="lazy")
+    parser.add_argument("--repetitions", type=int, default=1, help="of each test on the device")
+    parser.add_argument("--seconds", type=float, default=120, help="most for one test")
+    parser.add_argument("--results", type=Path, default=Path("build/pytorch-suites"))
+    parser.add_argument("--resume", action="store_true", help="keep results that are there")
+    arguments = parser.parse_args()
+
+    results = arguments.results.resolve()
+    results.mkdir(parents=True, exist_ok=True)
+    comparisons: list[Comparison] = []
+    for text in arguments.suites:
+        name, _, one_in = text.partition("/")
+        suite = Suite((arguments.tests / f"{name}.py").resolve(), int(one_in or 1))
+        if not suite.file.exists():
+            parser.error(f"{suite.file} does not exist: give the folder `test` of PyTorch's source")
+        files = {}
+        for device, repetitions in (("cpu", 1), (arguments.device, arguments.repetitions)):
+            files[device] = results / f"{name}-{one_in or 1}-{device}-{repetitions}.jsonl"
+            if not arguments.resume:
+                files[device].unlink(missing_ok=True)
+            run_suite(suite, device, files[device], repetitions, arguments.seconds)
+        comparisons.append(compare(name, suite.one_in, files["cpu"], files[arguments.device]))
+    failures = [f"{c.suite} {test}: {why}" for c in comparisons for test, why in c.failures.items()]
+    (results / "failures.txt").write_text("".join(f"{line}\n" for line in failures))
+    print(table(comparisons))
+
+
+if __name__ == "__main__":
+    main()
