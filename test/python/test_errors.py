@@ -117,7 +117,9 @@ LOOK_UP = {
     "index_add_": lambda x, i: x.clone().index_add_(0, i, x[:2]),
     "embedding": lambda x, i: torch.nn.functional.embedding(i, x),
     "int32": lambda x, i: x.index_select(0, i.int().cpu().to(x.device)),
-    "not contiguous": lambda x, i: x.index_select(0, i.repeat_interleave(2).cpu().to(x.device)[::2]),
+    "not contiguous": lambda x, i: x.index_select(
+        0, i.repeat_interleave(2).cpu().to(x.device)[::2]
+    ),
 }
 
 
