@@ -255,8 +255,7 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
   return finish_run(result, version.graph.output_storages, tape_.size());
 }
 
-std::exception_ptr Window::run_by_operation(RecordingGuard& lock, size_t operations,
-                                            bool profiled,
+std::exception_ptr Window::run_by_operation(RecordingGuard& lock, size_t operations, bool profiled,
                                             const std::exception_ptr& executable_failure) {
   std::vector<uint32_t> kept, kept_storages;
   for (size_t slot = 0; slot < storages_.size(); ++slot)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from behaviour import hot, same
 from torch import nn
+from torch.nn.attention.flex_attention import flex_attention
 from torch.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence
 
 
@@ -61,3 +62,29 @@ def test_a_lazy_clone_has_memory_of_its_own(device):
     tensor.add_(1)
 
     same(clone.cpu(), torch.ones(3))
+
+
+def test_flex_attention_attends_and_has_gradients(device):
+    """The CPU's has no gradients: what is expected comes from attention with the bias as mask."""
+    if device == "cpu":
+        pytest.skip("the CPU's has no gradients")
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, 2, 8, 4) for _ in range(3))
+
+    def flex(where):
+        inputs = [t.to(where).requires_grad_() for t in (q, k, v)]
+        bias = lambda score, b, h, i, j: score + 0.1 * (i - j)  # noqa: E731
+        result = flex_attention(*inputs, score_mod=bias)
+        result.sum().backward()
+        return [result.detach(), *(t.grad for t in inputs)]
+
+    inputs = [t.clone().requires_grad_() for t in (q, k, v)]
+    places = torch.arange(8.0)
+    mask = 0.1 * (places[:, None] - places)
+    expected = torch.nn.functional.scaled_dot_product_attention(*inputs, attn_mask=mask)
+    expected.sum().backward()
+
+    actual = hot(lambda: flex(device))
+
+    for a, e in zip(actual, [expected.detach(), *(t.grad for t in inputs)], strict=True):
+        torch.testing.assert_close(a.cpu(), e)

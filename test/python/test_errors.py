@@ -1,6 +1,6 @@
 """Errors are the CPU's, message for message, and raised at the call. In a deferred window a failure
-on data that is pending itself is raised where the value is needed; it names the line that recorded it, and what later operations would have
-written is poisoned, not half written."""
+on data that is pending itself is raised where the value is needed; it names the line that recorded
+it, and what later operations would have written is poisoned, not half written."""
 
 from __future__ import annotations
 

@@ -15,6 +15,14 @@ def make_net(device: str) -> nn.Module:
     return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1)).to(device)
 
 
+def test_the_device_without_an_index_is_the_current_one(device):
+    with FakeTensorMode() as mode:
+        made = torch.empty(6, 2, device=device.split(":")[0])
+        product = mode.from_tensor(torch.ones(4, 6, device=device)) @ made
+
+    assert product.device == torch.ones(1, device=device).device
+
+
 def test_a_fake_tensor_has_the_metadata_of_a_lazy_one(device):
     tensor = torch.ones(4, 6, device=device)[:, ::2].t()
 

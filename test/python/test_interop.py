@@ -237,3 +237,14 @@ def test_a_recurrent_network(device):
     for _ in range(4):
         torch.testing.assert_close(run(device), run("cpu"))
         wait_for_compiles()
+
+
+def test_a_torchscript_file_is_loaded_to_the_device(device, tmp_path):
+    x = torch.ones(2, 6).to(device)
+    net = make_net().to(device).eval()
+    torch.jit.save(torch.jit.trace(net, x), tmp_path / "net.pt")
+
+    loaded = torch.jit.load(tmp_path / "net.pt", map_location=device)
+
+    assert {p.device for p in loaded.parameters()} == {x.device}
+    same(loaded(x), net(x))

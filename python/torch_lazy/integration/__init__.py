@@ -7,6 +7,7 @@ _SHIMS = (
     "dlpack",
     "autocast",
     "fake_tensors",
+    "flex_attention",
     "upstream_lazy",
     "accelerator",
     "deepcopy",
@@ -22,6 +23,7 @@ _SHIMS = (
     "storage",
     "fully_shard",
     "sync_batch_norm",
+    "torchscript",
 )
 
 

@@ -8,15 +8,14 @@ plugin, so its function is exchanged when the library is imported.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import sys
 from collections.abc import Callable
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
 import torch
+
+from torch_lazy.integration.at_import import when_imported
 
 _NAME = "safetensors"
 
@@ -80,29 +79,6 @@ def _exchange(library: ModuleType) -> None:
         loaded.safe_open = library.safe_open
 
 
-class _AtImport(MetaPathFinder):
-    """Finds the library as others do, and has its function exchanged once it has run."""
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        if name != _NAME:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.loader is None:
-            return spec
-        execute = spec.loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            execute(module)
-            _exchange(module)
-
-        spec.loader.exec_module = exec_module
-        return spec
-
-
 def install() -> None:
     """Exchanges ``safetensors.safe_open``, now or when it is imported."""
-    if _NAME in sys.modules:
-        _exchange(sys.modules[_NAME])
-    else:
-        sys.meta_path.insert(0, _AtImport())
+    when_imported(_NAME, _exchange)

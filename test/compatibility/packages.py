@@ -1,0 +1,117 @@
+"""Packages around PyTorch, as far as they are installed where this is run."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+import torch
+
+
+def safetensors(device: str):
+    """safetensors: `save_file`, `load_file(device=...)`"""
+    from safetensors.torch import load_file, save_file
+
+    with tempfile.TemporaryDirectory() as folder:
+        save_file({"x": torch.arange(4.0).to(device)}, f"{folder}/x.safetensors")
+        return load_file(f"{folder}/x.safetensors", device=device)
+
+
+def accelerate(device: str):
+    """Accelerate: `Accelerator().prepare`, `backward`, `save_state`"""
+    os.environ["ACCELERATE_TORCH_DEVICE"] = device
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
+
+    AcceleratorState._reset_state(reset_partial_state=True)
+    torch.manual_seed(0)
+    accelerator = Accelerator()
+    model = torch.nn.Linear(3, 2)
+    model, optimizer = accelerator.prepare(model, torch.optim.Adam(model.parameters()))
+    losses = []
+    for _ in range(3):
+        loss = model(torch.ones(2, 3, device=accelerator.device)).square().mean()
+        optimizer.zero_grad()
+        accelerator.backward(loss)
+        optimizer.step()
+        losses.append(loss.item())
+    with tempfile.TemporaryDirectory() as folder:
+        accelerator.save_state(folder)
+        accelerator.load_state(folder)
+    return [accelerator.device.type == device, losses]
+
+
+def _generated(device: str, model):
+    prompt = torch.tensor([[5, 6, 7]]).to(device)
+    return model.to(device).generate(
+        prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=6, do_sample=False
+    )
+
+
+def transformers_decoder(device: str):
+    """transformers: a small Llama, loss and gradients, `generate`"""
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=64,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        pad_token_id=0,
+    )
+    model = transformers.LlamaForCausalLM(config).to(device)
+    tokens = torch.arange(12).view(1, 12).to(device)
+    loss = model(input_ids=tokens, labels=tokens).loss
+    loss.backward()
+    return [loss.item(), _generated(device, model.eval())]
+
+
+def transformers_encoder(device: str):
+    """transformers: a small BERT, in training"""
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=64,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=48,
+        hidden_dropout_prob=0,
+        attention_probs_dropout_prob=0,
+    )
+    model = transformers.BertForSequenceClassification(config).to(device)
+    tokens = torch.arange(10).view(1, 10).to(device)
+    loss = model(input_ids=tokens, labels=torch.tensor([1]).to(device)).loss
+    loss.backward()
+    return [loss.item(), model.classifier.weight.grad]
+
+
+def torchmetrics(device: str):
+    """torchmetrics: accuracy kept on the device"""
+    from torchmetrics.classification import MulticlassAccuracy
+
+    metric = MulticlassAccuracy(num_classes=3).to(device)
+    for step in range(3):
+        metric.update(torch.eye(3).roll(step, 0).to(device), torch.arange(3).to(device))
+    return metric.compute()
+
+
+def lightning(device: str):
+    """Lightning: a `LightningModule` stepped by hand on the device"""
+    import lightning
+
+    class Model(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.layer = torch.nn.Linear(3, 2)
+
+        def training_step(self, batch, index):
+            return self.layer(batch).square().mean()
+
+    model = Model().to(device)
+    return model.training_step(torch.ones(2, 3).to(device), 0).item()
