@@ -88,14 +88,17 @@ c10::Device inner_device(c10::Device device) {
 
 bool leave_execution_device(const std::string& name) {
   const ExecutionDevice* const chosen = chosen_execution_device();
-  if (!chosen || name.empty() || chosen->name() == name) return false;
+  if (!chosen || name.empty()) return false;
+  const c10::DeviceType type = named_type(name);
+  if (chosen->type == type) return false;
   const auto census = device_census.load();
   const int64_t storages = census ? census() : 0;
   TORCH_CHECK_VALUE(storages == 0, "device lazy lives on device ", chosen->name(),
                     " and cannot move to '", name, "' while there are lazy tensors, which have ",
                     storages, storages == 1 ? " storage" : " storages",
-                    ": drop them before, or choose the device when the process starts, by "
-                    "TORCH_LAZY_DEVICE");
+                    ": drop them before (gc.collect() finds those in reference cycles), or choose "
+                    "the device when the process starts, by TORCH_LAZY_DEVICE");
+  describe(type);  // raises where there is no such device
   // What was chosen stays readable: another thread may hold it.
   detail::chosen_device.store(nullptr, std::memory_order_release);
   return true;

@@ -164,7 +164,7 @@ std::vector<Setting> behaviour_settings() {
   Setting device = text(
       "device", "the backend's own", [](const Config&) { return device_name(); }, select_device,
       "the type of device on which lazy tensors live, for instance `\"cuda\"`: `lazy:N` is its "
-      "device N. Chosen at the first lazy tensor, and then for good");
+      "device N. Chosen at the first lazy tensor; changed only while there is none");
   Setting rng = choice(
       "rng", &Config::rng, {"philox", "eager"},
       "where Bernoulli draws, and so dropout, come from. `\"philox\"`: kernels make them, keyed by "

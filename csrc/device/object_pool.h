@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <mutex>
 #include <new>
-#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "base/fork.h"
 
@@ -42,9 +44,9 @@ class ObjectPool {
 
   // How many objects there are, of all threads: exact while no other thread makes or drops any.
   static int64_t in_use() {
-    const std::lock_guard<std::mutex> lock(all().mutex);
+    const std::lock_guard<std::mutex> lock(balances_.mutex);
     int64_t sum = without_list_.load(std::memory_order_relaxed);
-    for (const List* list : all().lists) sum += list->in_use.load(std::memory_order_relaxed);
+    for (const Balance& balance : balances_.all) sum += balance.load(std::memory_order_relaxed);
     return sum;
   }
 
@@ -55,42 +57,47 @@ class ObjectPool {
   struct Node {
     Node* next;
   };
+  // Allocated less released by the threads that have had it, one at a time. Balances are for good:
+  // those of threads that a fork left behind still count in the child.
+  using Balance = std::atomic<int64_t>;
+  struct Balances {
+    ForkSafeMutex mutex{LockOrder::kLeaf};  // guards the rest
+    std::deque<Balance> all;
+    std::vector<Balance*> unused;
+  };
+  // Made when the library is loaded: what is made during a fork is not covered by it.
+  inline static Balances& balances_ = *new Balances;
+
   struct List {
     Node* head = nullptr;
     size_t count = 0;
-    // Allocated less released by the thread, which alone writes it.
-    std::atomic<int64_t> in_use{0};
+    Balance& balance = lease_balance();
 
-    List() {
-      of_thread_ = this;
-      const std::lock_guard<std::mutex> lock(all().mutex);
-      all().lists.insert(this);
-    }
+    List() { of_thread_ = this; }
     ~List() {
       of_thread_ = nullptr;
       ended_ = true;
-      {
-        const std::lock_guard<std::mutex> lock(all().mutex);
-        all().lists.erase(this);
-        without_list_ += in_use.load(std::memory_order_relaxed);
-      }
+      return_balance(balance);
       while (head) ::operator delete(std::exchange(head, head->next));
     }
   };
 
-  struct AllLists {
-    ForkSafeMutex mutex{LockOrder::kLeaf};  // guards `lists`
-    std::unordered_set<const List*> lists;
-  };
-  static AllLists& all() {
-    static AllLists& instance = *new AllLists;
-    return instance;
+  static Balance& lease_balance() {
+    const std::lock_guard<std::mutex> lock(balances_.mutex);
+    if (balances_.unused.empty()) return balances_.all.emplace_back(0);
+    Balance& balance = *balances_.unused.back();
+    balances_.unused.pop_back();
+    return balance;
+  }
+  static void return_balance(Balance& balance) {
+    const std::lock_guard<std::mutex> lock(balances_.mutex);
+    balances_.unused.push_back(&balance);
   }
 
   static void count(List* list, int64_t objects) noexcept {
     if (list) [[likely]]
-      list->in_use.store(list->in_use.load(std::memory_order_relaxed) + objects,
-                         std::memory_order_relaxed);
+      list->balance.store(list->balance.load(std::memory_order_relaxed) + objects,
+                          std::memory_order_relaxed);
     else
       without_list_ += objects;
   }
@@ -109,7 +116,7 @@ class ObjectPool {
 #endif
   inline static constinit thread_local List* of_thread_ = nullptr;
   inline static constinit thread_local bool ended_ = false;
-  // As List::in_use, of threads that have ended.
+  // The same of threads whose list has ended.
   inline static constinit std::atomic<int64_t> without_list_{0};
 };
 

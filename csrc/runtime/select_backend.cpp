@@ -117,7 +117,8 @@ void select_backend(const std::string& name) {
   TORCH_CHECK(alone.entered(), "backend '", name,
               "' cannot be selected by a package while that loads a backend");
   if (const std::optional<c10::DeviceType> type = available_backend(name).device_type())
-    select_device(c10::DeviceTypeName(*type, /*lower_case=*/true));
+    if (device_name().empty())  // else the device stays, whatever the backend compiles for
+      select_device(c10::DeviceTypeName(*type, /*lower_case=*/true));
   settled = true;
   if (name == backend_name()) return;
   set_backend_name(name);

@@ -111,20 +111,67 @@ except RuntimeError as error:
 def test_the_device_does_not_change_while_there_are_lazy_tensors(accelerator_site):
     script = """
 import gc; gc.collect()
-for choose in (lambda: setattr(torch.lazy.config, "device", "cpu"),
-               lambda: torch.lazy.set_backend("cpu")):
-    try:
-        choose()
-    except ValueError as error:
-        print(error)
+try:
+    torch.lazy.config.device = "cpu"
+except ValueError as error:
+    print(error)
 """
 
     sentence = (
         "device lazy lives on device accel and cannot move to 'cpu' while there are lazy tensors, "
-        "which have 2 storages: drop them before, or choose the device when the process starts, "
-        "by TORCH_LAZY_DEVICE"
+        "which have 2 storages: drop them before (gc.collect() finds those in reference cycles), "
+        "or choose the device when the process starts, by TORCH_LAZY_DEVICE"
     )
-    assert printed(accelerator_site, script) == [sentence, sentence]
+    assert printed(accelerator_site, script) == [sentence]
+
+
+def test_a_device_that_cannot_be_chosen_leaves_the_one_before(accelerator_site):
+    script = """
+del first, second
+for name in ("cuda", "nonsense"):
+    try:
+        torch.lazy.config.device = name
+    except RuntimeError as error:
+        print(str(error).split(",")[0])
+print(torch.lazy.config.device, torch.ones(2, device="lazy").tolist())
+"""
+
+    assert printed(accelerator_site, script) == [
+        "device lazy is to live on device cuda",
+        "torch.lazy.config.device is 'nonsense'",
+        "accel [1.0, 1.0]",
+    ]
+
+
+def test_tensors_of_other_threads_and_of_before_a_fork_are_counted(accelerator_site):
+    script = """
+import os, threading
+del first, second
+torch.lazy.config.device = "cpu"
+kept = []
+stop = threading.Event()
+def work():
+    kept.append(torch.ones(2, device="lazy"))
+    stop.wait()
+threads = [threading.Thread(target=work) for _ in range(4)]
+[thread.start() for thread in threads]
+while len(kept) < 4:
+    pass
+child = os.fork()
+if child == 0:
+    for _ in range(4):
+        thread = threading.Thread(target=lambda: torch.ones(2, device="lazy"))
+        thread.start(); thread.join()
+    try:
+        torch.lazy.config.device = "accel"
+    except ValueError as error:
+        print("4 storages" in str(error), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+stop.set()
+"""
+
+    assert printed(accelerator_site, script) == ["True"]
 
 
 def test_the_device_changes_where_there_are_no_lazy_tensors(accelerator_site):
