@@ -92,7 +92,9 @@ void InspectedArguments::note_pending_writes() const {
 // An index is known where its memory holds its value: where the window makes or writes it, that is
 // pending. An operation that runs at the call raises by itself.
 bool InspectedArguments::index_out_of_range() const {
-  if (recorder_.is_eager() || !execution_device().is_cpu() || tensors_.size() < 2) return false;
+  // A mask among the indices takes as many dimensions as it has.
+  if (recorder_.is_eager() || !execution_device().is_cpu() || tensors_.size() < 2 || has(kMask))
+    return false;
   const auto out_of_range = [&](size_t tensor, int64_t dim) {
     const LazyTensorImpl& indexed = *tensors_[0];
     LazyTensorImpl* const index = tensors_[tensor];
