@@ -50,6 +50,8 @@ Remembered& remembered() {
   static auto* const instance = new Remembered;
   return *instance;
 }
+// Made when the library is loaded: what is made during a fork is not covered by it.
+[[maybe_unused]] Remembered& made_at_load = remembered();
 
 }  // namespace
 

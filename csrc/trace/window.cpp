@@ -244,8 +244,9 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
         device_error(result.failure->error, device(), tape_.entry(operation));
     lock.lock();
     inputs_ = std::move(inputs);
-    const std::exception_ptr error =
-        run_by_operation(lock, tape_.size(), profiled, result.failure->error);
+    // What a device told late is raised; what is not raised is told as a fallback.
+    const std::exception_ptr untold = reported ? nullptr : result.failure->error;
+    const std::exception_ptr error = run_by_operation(lock, tape_.size(), profiled, untold);
     return error ? error : reported;
   }
   inputs.clear();  // may free memory whose owner takes the GIL
