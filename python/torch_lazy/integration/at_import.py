@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
 from collections.abc import Callable
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -20,24 +21,33 @@ def when_imported(name: str, change: Callable[[ModuleType], None]) -> None:
 
 
 class _AtImport(MetaPathFinder):
-    """Finds one module as others do, and has it changed once it has run."""
+    """Finds one module as others do, and has it changed once it has run.
+
+    It stays until then: scripts also look for a module only to see whether it is installed.
+    """
 
     def __init__(self, name: str, change: Callable[[ModuleType], None]) -> None:
         self._name = name
         self._change = change
+        self._searching = threading.local()
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        if name != self._name:
+        if name != self._name or getattr(self._searching, "now", False):
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        self._searching.now = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._searching.now = False
         if spec is None or spec.loader is None:
             return spec
         execute = spec.loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
             execute(module)
-            self._change(module)
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+                self._change(module)
 
         spec.loader.exec_module = exec_module
         return spec

@@ -16,7 +16,7 @@ from torch.jit import _serialization
 def install() -> None:
     """Exchanges ``torch.jit.load``."""
     original = torch.jit.load
-    if hasattr(original, "__wrapped__"):
+    if hasattr(original, "_takes_lazy"):
         return
 
     @functools.wraps(original)
@@ -27,4 +27,5 @@ def install() -> None:
             return original(f, map_location, *rest, **named)
         return original(f, "cpu", *rest, **named).to(map_location)
 
+    load._takes_lazy = True
     torch.jit.load = _serialization.load = load
