@@ -11,7 +11,7 @@
 
 namespace torch_lazy {
 
-// At most so many events are kept, about 200 MB; a profile of one step has some hundreds.
+// At most so many events are kept, in Python about 700 MB; a profile of one step has some hundreds.
 constexpr size_t kMostEvents = 1'000'000;
 
 struct EventLog {

@@ -111,19 +111,36 @@ def _guard_failures(of: profile) -> Iterator[Finding]:
 
 def _fallbacks(of: profile) -> Iterator[Finding]:
     for name, times in of.counters.get("fallbacks", {}).items():
-        if name in ("window not compiled", "compile failed"):
-            how = "node by node" if name == "window not compiled" else "eagerly"
-            yield Finding(
-                "cause",
-                f"{count(times, 'window')} could not be compiled and run {how}; "
-                "TORCH_LAZY_DEBUG=2 says why.",
+        yield Finding("cause", _fallback(name, times))
+
+
+def _fallback(name: str, times: int) -> str:
+    """What a count under ``metrics()["fallbacks"]`` means; docs/troubleshooting.md lists them."""
+    why = "TORCH_LAZY_DEBUG=2 says why."
+    if name == "window not compiled":
+        return f"{count(times, 'window')} could not be compiled and run node by node; {why}"
+    if name == "compile failed":
+        return f"{count(times, 'window')} could not be compiled and run eagerly; {why}"
+    if name == "compile takes long":
+        return (
+            f"{count(times, 'compile')} took longer than config.compile_seconds: their windows "
+            "run eagerly meanwhile, and no other is compiled."
+        )
+    if name == "window run again":
+        return (
+            f"{count(times, 'run')} of compiled windows failed although their operations, which "
+            "then ran one by one, did not: the backend compiled them wrongly, or memory ran out."
+        )
+    for ending, where in ((" by ATen", "by PyTorch on the device"), (" on the CPU", "on the CPU")):
+        if name.endswith(ending):
+            return (
+                f"{name.removesuffix(ending)} is left over by the backend in "
+                f"{count(times, 'window')}, and runs {where}."
             )
-        else:
-            yield Finding(
-                "cause",
-                f"{name} was called {count(times, 'time')} and it is not known what it reads and "
-                "writes: each call waits for all that is pending.",
-            )
+    return (
+        f"{name} was called {count(times, 'time')} and it is not known what it reads and "
+        "writes: each call waits for all that is pending."
+    )
 
 
 def _syncs(of: profile) -> Iterator[Finding]:

@@ -58,10 +58,10 @@ class profile:
         if self.begin:
             raise RuntimeError("this torch.lazy.profile() was entered before: make another one")
         synchronize()
-        _C.start_profile()
         self.thread = threading.get_native_id()
         self._counters_before = metrics()
         self.begin = time.monotonic_ns()
+        _C.start_profile()
         return self
 
     def __exit__(
