@@ -19,8 +19,10 @@ class Comparison:
     failures: dict[str, str]  # outcome and last line by test
 
     @property
-    def percent(self) -> float:
-        return 100 * (1 - len(self.failures) / max(self.compared, 1))
+    def percent(self) -> str:
+        """Of the compared tests; nothing where there are none."""
+        passes = self.compared - len(self.failures)
+        return f"{100 * passes / self.compared:.2f}" if self.compared else "none ran"
 
 
 def compare(suite: str, one_in: int, cpu: Path, device: Path) -> Comparison:
@@ -49,7 +51,7 @@ def table(comparisons: list[Comparison]) -> str:
     for c in [*comparisons, total]:
         share = "" if c is total else "all" if c.one_in == 1 else f"one in {c.one_in}"
         passes = c.compared - len(c.failures)
-        row = (c.suite, share, c.compared, passes, f"{c.percent:.2f}", c.skipped)
+        row = (c.suite, share, c.compared, passes, c.percent, c.skipped)
         lines.append("| " + " | ".join(map(str, row)) + " |")
     return "\n".join(lines)
 

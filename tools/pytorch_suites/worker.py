@@ -126,8 +126,9 @@ def main() -> None:
 
     known = set()
     if arguments.results.exists():
-        lines = arguments.results.read_text().splitlines()
-        known = {json.loads(line)["test"] for line in lines}
+        lines = map(json.loads, arguments.results.read_text().splitlines())
+        outcomes = {line["test"]: line["outcome"] for line in lines}
+        known = {test for test, outcome in outcomes.items() if outcome != "started"}
     suite = unittest.TestSuite()
     for test in device_generic_tests(module, arguments.device):
         name = name_of(test)
