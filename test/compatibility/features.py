@@ -8,7 +8,7 @@ a package which is not installed raises `ModuleNotFoundError` and is left out.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,3 +48,17 @@ def features_of(area: str) -> list[Feature]:
 
 def all_features() -> dict[str, Feature]:
     return {f"{area}.{f.name}": f for area in AREAS for f in features_of(area)}
+
+
+def cell(text: str) -> str:
+    """In a table of Markdown."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def verdict(result: Mapping[str, Any]) -> str:
+    """What the page says of what the worker found."""
+    if result["outcome"] == "fails":
+        return f"does not: {cell(result['why'])}"
+    if result["fallbacks"]:
+        return "works, by fallback: " + ", ".join(f"`{name}`" for name in result["fallbacks"])
+    return "works"

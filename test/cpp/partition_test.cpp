@@ -77,6 +77,20 @@ TEST(Partition, AViewThatIsNotTakenIsOfWhatAnEarlierPartMade) {
             "part {u | from t, b | makes u}\n");
 }
 
+TEST(Partition, IndicesThatAreCheckedAreMadeByAnEarlierPart) {
+  const std::string text = R"(graph(%a : Float(4, 4, strides=[4, 1], device=cpu),
+      %i : Long(2, strides=[1], device=cpu)):
+  %zero : int = prim::Constant[value=0]()
+  %b : Float(4, 4, strides=[4, 1], device=cpu) = aten::exp(%a)
+  %j : Long(2, strides=[1], device=cpu) = aten::abs(%i)
+  %r : Float(2, 4, strides=[4, 1], device=cpu) = aten::index_select(%b, %zero, %j)
+  return (%r))";
+
+  EXPECT_EQ(parts(text, {}),
+            "part {b, j | from a, i | makes b, j}\n"
+            "part {r | from b, j | makes r}\n");
+}
+
 TEST(Partition, ThePartsGraphNamesItsViews) {
   const CoreGraph graph = named_core_graph(kTransposed);
   const auto items = partition(graph, all_but(graph, {}));

@@ -103,7 +103,7 @@ def test_an_operator_that_is_computed_wrongly_is_named(vendor):
 
 
 def test_a_wrong_operator_is_found_by_random_programs_and_shown_by_a_short_script(vendor):
-    only = ["programs/programs-12"]  # it has a tanh
+    only = ["programs/programs-52"]  # it has a tanh
 
     done = run_kit("vendor", only, site=vendor, VENDOR_BACKEND="tanh is wrong")
 
