@@ -34,8 +34,7 @@ class PartCompiler {
       if (command) {
         items.emplace_back(CompiledPart{std::move(part), std::move(command)});
       } else {
-        increment(
-            metrics().fallbacks[name_of(part) + (is_offloaded() ? " on the CPU" : " by ATen")]);
+        count_left_over(name_of(part));
         for (const NodeId id : part.nodes) items.emplace_back(id);
       }
     }
@@ -108,6 +107,10 @@ std::vector<CompiledItem> compile_parts(const CoreGraph& graph, const GraphCompi
 std::string name_of(const GraphPart& part) {
   const size_t operators = part.nodes.size();
   return "graph of " + std::to_string(operators) + (operators == 1 ? " operator" : " operators");
+}
+
+void count_left_over(const std::string& name) {
+  increment(metrics().fallbacks[name + (is_offloaded() ? " on the CPU" : " by ATen")]);
 }
 
 TensorDescription describe(const CoreValue& value) {

@@ -1,6 +1,7 @@
 // The parts of a graph that a backend's compiler of graphs takes, compiled.
 #pragma once
 
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -25,6 +26,10 @@ std::vector<CompiledItem> compile_parts(const CoreGraph& graph, const GraphCompi
 
 // "graph of 3 operators"
 std::string name_of(const GraphPart& part);
+
+// Counts a fallback: what the backend does not take of a window runs by ATen, or on the CPU where
+// PyTorch has no kernels for the device.
+void count_left_over(const std::string& name);
 
 TensorDescription describe(const CoreValue& value);
 

@@ -5,10 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/metrics.h"
 #include "base/pass_times.h"
 #include "ir/node_operator.h"
-#include "offload/runtime_device.h"
 #include "plan/arena.h"
 #include "plan/graph_parts.h"
 #include "plan/kernel_bytes.h"
@@ -259,7 +257,7 @@ class Planner {
     std::optional<OperatorStep> step =
         operator_step(*options_.operators, call, read, std::move(results));
     if (!step) {
-      increment(metrics().fallbacks[call.op->name + (is_offloaded() ? " on the CPU" : " by ATen")]);
+      count_left_over(call.op->name);
       return false;
     }
     for (uint32_t& slot : step->slots)

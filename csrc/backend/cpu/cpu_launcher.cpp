@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "ops/indices_within.h"
+
 namespace torch_lazy {
 namespace {
 
@@ -20,14 +22,7 @@ at::Tensor CpuLauncher::empty(c10::IntArrayRef sizes, c10::IntArrayRef strides,
 }
 
 bool CpuLauncher::all_within(const at::Tensor& indices, int64_t limit) const {
-  const at::Tensor flat = indices.contiguous();
-  const auto check = [&](auto* data) {
-    bool within = true;
-    for (int64_t i = 0; i < flat.numel(); ++i) within &= data[i] >= 0 && int64_t(data[i]) < limit;
-    return within;
-  };
-  if (flat.scalar_type() == c10::ScalarType::Long) return check(flat.const_data_ptr<int64_t>());
-  return check(flat.const_data_ptr<int32_t>());
+  return indices_within(indices, 0, limit);
 }
 
 void CpuLauncher::launch(const KernelStep& step, c10::ArrayRef<void*> pointers) const {
