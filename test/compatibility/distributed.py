@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
+from training import losses_of
 
 
 def _rank(rank: int, work: Callable[[str], Any], device: str, folder: str) -> None:
@@ -40,15 +41,8 @@ def _collectives(device: str):
 
 def _losses(model, device: str):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    losses = []
-    for step in range(4):
-        x = torch.full((2, 3), float(step + dist.get_rank())).to(device)
-        loss = model(x).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
+    numbers = (float(step + dist.get_rank()) for step in range(4))
+    return losses_of(model, optimizer, (torch.full((2, 3), n).to(device) for n in numbers))
 
 
 def _data_parallel(device: str):

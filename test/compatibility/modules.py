@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from training import losses_of
 
 
 def _losses(model, device: str, optimizer, steps: int = 4):
     torch.manual_seed(1)
-    losses = []
-    for _ in range(steps):
-        x = torch.randn(8, 6).to(device)
-        loss = model(x).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
+    return losses_of(model, optimizer, (torch.randn(8, 6).to(device) for _ in range(steps)))
 
 
 def _mlp():

@@ -41,6 +41,10 @@ def accelerate(device: str):
     return [accelerator.device.type == device, losses]
 
 
+# Of a model of transformers.
+_SMALL = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+
+
 def _generated(device: str, model):
     prompt = torch.tensor([[5, 6, 7]]).to(device)
     return model.to(device).generate(
@@ -54,13 +58,7 @@ def transformers_decoder(device: str):
 
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
-        vocab_size=64,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        pad_token_id=0,
+        **_SMALL, num_attention_heads=4, num_key_value_heads=2, pad_token_id=0
     )
     model = transformers.LlamaForCausalLM(config).to(device)
     tokens = torch.arange(12).view(1, 12).to(device)
@@ -75,13 +73,7 @@ def transformers_encoder(device: str):
 
     torch.manual_seed(0)
     config = transformers.BertConfig(
-        vocab_size=64,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=48,
-        hidden_dropout_prob=0,
-        attention_probs_dropout_prob=0,
+        **_SMALL, num_attention_heads=2, hidden_dropout_prob=0, attention_probs_dropout_prob=0
     )
     model = transformers.BertForSequenceClassification(config).to(device)
     tokens = torch.arange(10).view(1, 10).to(device)

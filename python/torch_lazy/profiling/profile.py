@@ -113,7 +113,7 @@ class profile:
 
     @functools.cached_property
     def graphs(self) -> dict[str, Graph]:
-        """The graphs that its windows followed, by hash; asked for now, not when it ended."""
+        """The graphs that its windows followed, by hash, as they are kept when this is read."""
         wanted = {event.graph for event in self.events}
         return {graph.hash: graph for graph in graphs() if graph.hash in wanted}
 
