@@ -275,8 +275,10 @@ Value* GraphBuilder::pointwise(const char* name, const char* overload,
     infos.push_back(info_of(operand));
     pointers.push_back(&infos.back());
     type.sizes = broadcast_sizes(type.sizes, infos.back().sizes);
-    // Constants lie on the CPU whatever the graph's device.
-    if (operand->node()->kind() != c10::prim::Constant) type.device = infos.back().device;
+    // Numbers, constants or not, lie on the CPU whatever the graph's device.
+    const c10::Device device = infos.back().device;
+    if (type.device.is_cpu() && operand->node()->kind() != c10::prim::Constant)
+      type.device = device;
   }
   type.strides = pointwise_strides(type.sizes, pointers);
   std::vector<Value*> inputs = operands.vec();

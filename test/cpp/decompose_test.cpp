@@ -33,6 +33,16 @@ TEST(Decompose, GivesTheLastNodeTheTypeAndEveryNodeTheOrigin) {
 )");
 }
 
+TEST(Decompose, MakesResultsOnTheDeviceWhateverNumberComesLast) {
+  const std::string made = decomposed(R"(graph(%a : Float(3, strides=[1], device=cuda:0),
+      %key : Long(device=cpu)):
+  %p : float = prim::Constant[value=0.5]()
+  %r : Float(3, strides=[1], device=cuda:0) = torch_lazy::philox_bernoulli[origin=1](%a, %key, %p)
+  return (%r))");
+
+  EXPECT_EQ(made.find("strides=[1], device=cpu"), std::string::npos) << made;
+}
+
 TEST(Decompose, LeavesLibraryCallsWhole) {
   const std::string text = R"(graph(%a : Float(2, 2, strides=[2, 1], device=cpu)):
   %1 : Float(2, 2, strides=[2, 1], device=cpu) = aten::mm(%a, %a)
