@@ -196,3 +196,18 @@ on("cpu")
         "2 [1.0, 3.0, 5.0]",
         "1 [1.0, 3.0, 5.0]",
     ]
+
+
+def test_a_file_remembers_the_device_of_each_tensor(accelerator_site, tmp_path):
+    script = f"""
+for options in [{{}}, {{"_use_new_zipfile_serialization": False}}]:
+    torch.save([first, second], "{tmp_path}/pair.pt", **options)
+    for tensor in torch.load("{tmp_path}/pair.pt"):
+        print(tensor.device, tensor.tolist())
+print([t.device for t in torch.load("{tmp_path}/pair.pt", map_location={{"lazy:1": "lazy:0"}})])
+"""
+
+    assert printed(accelerator_site, script) == 2 * [
+        "lazy:0 [0.0, 1.0, 2.0]",
+        "lazy:1 [0.0, 1.0, 2.0]",
+    ] + ["[device(type='lazy', index=0), device(type='lazy', index=0)]"]
