@@ -1,5 +1,7 @@
 #include "backend/execution_device.h"
 
+#include <ATen/autocast_mode.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/TensorOptions.h>
 #include <c10/util/Exception.h>
 
@@ -36,6 +38,14 @@ c10::DeviceType wanted_type() {
   return chooser ? chooser() : c10::DeviceType::CPU;
 }
 
+// Who casts anything casts products.
+c10::DispatchKey autocast_key_of(c10::DeviceType type) {
+  if (!at::autocast::is_autocast_available(type)) return c10::DispatchKey::AutocastCPU;
+  const auto key = at::autocast::get_autocast_dispatch_key_from_device_type(type);
+  const auto product = c10::Dispatcher::singleton().findSchema({"aten::mm", ""});
+  return product && product->hasKernelForDispatchKey(key) ? key : c10::DispatchKey::AutocastCPU;
+}
+
 ExecutionDevice describe(c10::DeviceType type) {
   ExecutionDevice device;
   if (type == c10::DeviceType::CPU) return device;
@@ -45,6 +55,7 @@ ExecutionDevice describe(c10::DeviceType type) {
               "another by torch.lazy.config.device");
   device.type = type;
   device.key = c10::computeDispatchKey(std::nullopt, std::nullopt, c10::Device(type));
+  device.autocast_key = autocast_key_of(type);
   device.guard = c10::impl::getDeviceGuardImpl(type);
   device.count = device.guard->deviceCount();
   TORCH_CHECK(device.count > 0, "device lazy is to live on device ", name,

@@ -23,11 +23,14 @@ struct ExecutionDevice {
   c10::DeviceType type = c10::DeviceType::CPU;
   // Kernels are called with it: below everything the dispatcher did for the lazy tensor.
   c10::DispatchKey key = c10::DispatchKey::CPU;
+  // Whose registrations say what autocast casts: the device's own where it has any.
+  c10::DispatchKey autocast_key = c10::DispatchKey::AutocastCPU;
   c10::DeviceIndex count = 1;
   // Of streams, events and the current device; null on the CPU, which has none of them.
   const c10::impl::DeviceGuardImplInterface* guard = nullptr;
 
   bool is_cpu() const { return type == c10::DeviceType::CPU; }
+  bool casts_as_cpu() const { return autocast_key == c10::DispatchKey::AutocastCPU; }
   std::string name() const { return c10::DeviceTypeName(type, /*lower_case=*/true); }
   // What stands behind lazy:`index`; -1 is the current one.
   c10::Device device(c10::DeviceIndex index) const {

@@ -1,9 +1,9 @@
-// torch.autocast("lazy"): the casts that autocast makes on the CPU, on tensors of this device.
+// torch.autocast("lazy"): the casts that autocast makes on the device that lazy tensors live on, or
+// on the CPU where that device registers none, on lazy tensors.
 //
 // No autocast key belongs to device type Lazy and a tensor cannot get a key later, so every lazy
 // tensor carries AutocastIPU, whose device type has no other user; its state is what Python sets
-// (integration/autocast.py). Which operators cast is read from the CPU's registrations, so that it
-// follows the torch that runs; which way they cast stands below, for it cannot be read.
+// (integration/autocast.py).
 #include "device/autocast.h"
 
 #include <ATen/autocast_mode.h>
@@ -12,10 +12,11 @@
 
 #include <mutex>
 #include <unordered_map>
-#include <unordered_set>
 
+#include "backend/execution_device.h"
 #include "base/fork.h"
 #include "base/immortal_library.h"
+#include "device/autocast_policies.h"
 #include "device/lazy_tensor.h"
 #include "ops/replace_tensors.h"
 
@@ -70,10 +71,10 @@ at::Tensor cast(const at::Tensor& tensor, c10::ScalarType dtype) {
   return made;
 }
 
-enum class Policy { kLow, kFloat, kPromote };
+using Arguments = torch::jit::Stack::iterator;
 
 // The widest dtype among the eligible arguments, at least the low one.
-c10::ScalarType promoted(torch::jit::Stack::iterator first, torch::jit::Stack::iterator last) {
+c10::ScalarType promoted(Arguments first, Arguments last) {
   c10::ScalarType widest = low_dtype();
   for (; first != last; ++first)
     replace_tensors(*first, [&](const at::Tensor& tensor) {
@@ -83,49 +84,71 @@ c10::ScalarType promoted(torch::jit::Stack::iterator first, torch::jit::Stack::i
   return widest;
 }
 
-template <Policy policy>
-void cast_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(kCarrier);
-  const auto first = stack->end() - std::ptrdiff_t(op.schema().arguments().size());
-  const c10::ScalarType dtype = policy == Policy::kLow     ? low_dtype()
-                                : policy == Policy::kFloat ? at::kFloat
-                                                           : promoted(first, stack->end());
-  for (auto value = first; value != stack->end(); ++value)
-    *value = replace_tensors(*value, [&](const at::Tensor& tensor) { return cast(tensor, dtype); });
-  op.callBoxed(stack);
+void cast_all(Arguments first, Arguments last, c10::ScalarType dtype) {
+  for (; first != last; ++first)
+    *first = replace_tensors(*first, [&](const at::Tensor& tensor) { return cast(tensor, dtype); });
 }
 
-bool computes_low(const std::string& name) {
-  static const std::unordered_set<std::string> names{"aten::conv1d",
-                                                     "aten::conv1d.padding",
-                                                     "aten::conv2d",
-                                                     "aten::conv2d.padding",
-                                                     "aten::conv3d",
-                                                     "aten::conv3d.padding",
-                                                     "aten::conv_transpose1d",
-                                                     "aten::conv_transpose2d.input",
-                                                     "aten::conv_tbc",
-                                                     "aten::conv_transpose3d.input",
-                                                     "aten::mm",
-                                                     "aten::_convolution.deprecated",
-                                                     "aten::bmm",
-                                                     "aten::linalg_vecdot",
-                                                     "aten::addmm",
-                                                     "aten::_addmm_activation",
-                                                     "aten::addbmm",
-                                                     "aten::baddbmm",
-                                                     "aten::linear",
-                                                     "aten::matmul",
-                                                     "aten::prelu",
-                                                     "aten::mkldnn_rnn_layer",
-                                                     "aten::scaled_dot_product_attention",
-                                                     "aten::_native_multi_head_attention"};
-  return names.count(name) > 0;
+// The results are float32, whatever the arguments are, unless the call says what they are.
+void ask_for_float(const c10::OperatorHandle& op, Arguments first) {
+  if (!first->isTensor() || !is_eligible(first->toTensor())) return;
+  const std::optional<int> dtype = op.schema().argumentIndexWithName("dtype");
+  if (dtype && first[*dtype].isNone()) first[*dtype] = at::kFloat;
 }
 
-bool promotes(const std::string& name) {
-  return name == "aten::cat" || name == "aten::stack" || name == "aten::index_copy";
+void call_overload_with_float(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const c10::IValue& tensor = *(stack->end() - std::ptrdiff_t(op.schema().arguments().size()));
+  if (!is_eligible(tensor.toTensor())) return op.callBoxed(stack);
+  stack->emplace_back(at::kFloat);
+  overload_with_dtype(op).callBoxed(stack);
 }
+
+class CastKernel final : public c10::OperatorKernel {
+ public:
+  explicit CastKernel(AutocastPolicies policies) : policies_(policies) {}
+
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                  torch::jit::Stack* stack) const {
+    const AutocastPolicy policy = policy_here(op);
+    if (policy == AutocastPolicy::kNone) {  // what the operator consists of may cast
+      const c10::DispatchKeySet after(c10::DispatchKeySet::FULL_AFTER, kCarrier);
+      return op.redispatchBoxed(keys & after, stack);
+    }
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(kCarrier);
+    const Arguments first = stack->end() - std::ptrdiff_t(op.schema().arguments().size());
+    switch (policy) {
+      case AutocastPolicy::kNone:
+        break;
+      case AutocastPolicy::kLow:
+        cast_all(first, stack->end(), low_dtype());
+        break;
+      case AutocastPolicy::kFloat:
+        cast_all(first, stack->end(), at::kFloat);
+        break;
+      case AutocastPolicy::kPromote:
+        cast_all(first, stack->end(), promoted(first, stack->end()));
+        break;
+      case AutocastPolicy::kFloatResult:
+        ask_for_float(op, first);
+        break;
+      case AutocastPolicy::kFloatOverload:
+        return call_overload_with_float(op, stack);
+      case AutocastPolicy::kOwn:
+        return op.callBoxedForDispatchKey(execution_device().autocast_key, *stack);
+    }
+    op.callBoxed(stack);
+  }
+
+ private:
+  AutocastPolicy policy_here(const c10::OperatorHandle& op) const {
+    const ExecutionDevice& device = execution_device();
+    if (device.casts_as_cpu()) return policies_.on_cpu;
+    return op.hasKernelForDispatchKey(device.autocast_key) ? policies_.elsewhere
+                                                           : AutocastPolicy::kNone;
+  }
+
+  AutocastPolicies policies_;
+};
 
 }  // namespace
 
@@ -134,20 +157,15 @@ void register_autocast() {
       .fallback(torch::CppFunction::makeFallthrough());
   torch::Library& aten = immortal_library(torch::Library::IMPL, "aten", kCarrier);
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
-  for (const c10::OperatorName& operator_name : dispatcher.getAllOpNames()) {
-    if (!operator_name.name.starts_with("aten::")) continue;
-    const auto op = dispatcher.findSchema(operator_name);
-    if (!op || !op->hasKernelForDispatchKey(c10::DispatchKey::AutocastCPU)) continue;
-    const std::string name = c10::toString(operator_name);
-    const std::string local = name.substr(6);
-    using torch::CppFunction;
-    if (computes_low(name))
-      aten.impl(local.c_str(), CppFunction::makeFromBoxedFunction<&cast_kernel<Policy::kLow>>());
-    else if (promotes(name))
-      aten.impl(local.c_str(),
-                CppFunction::makeFromBoxedFunction<&cast_kernel<Policy::kPromote>>());
-    else
-      aten.impl(local.c_str(), CppFunction::makeFromBoxedFunction<&cast_kernel<Policy::kFloat>>());
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    if (!name.name.starts_with("aten::")) continue;
+    const auto op = dispatcher.findSchema(name);
+    if (!op) continue;
+    const AutocastPolicies policies = autocast_policies(*op);
+    if (policies.on_cpu == AutocastPolicy::kNone && policies.elsewhere == AutocastPolicy::kNone)
+      continue;
+    aten.impl(c10::toString(name).substr(6).c_str(),
+              torch::CppFunction::makeFromBoxedFunctor(std::make_unique<CastKernel>(policies)));
   }
 }
 

@@ -38,6 +38,12 @@ std::string chosen_execution_device_name() {
   return is_execution_device_chosen() ? execution_device_name() : "";
 }
 
+// The type of device whose autocast lists and dtype are those of "lazy".
+std::string autocast_device_name() {
+  const ExecutionDevice& device = choose_execution_device();
+  return device.casts_as_cpu() ? "cpu" : device.name();
+}
+
 // Runs what is pending, and waits for a device that works by itself; -1 is the current one.
 void synchronize(int device) {
   guard().synchronizeDevice(device < 0 ? guard().getDevice().index() : c10::DeviceIndex(device));
@@ -60,6 +66,7 @@ void bind_streams(py::module_& module) {
     END_HANDLE_TH_ERRORS_PYBIND
   });
   module.def("execution_device", &execution_device_name);
+  module.def("autocast_device", &autocast_device_name);
   module.def("chosen_execution_device", &chosen_execution_device_name);
   module.def("device_count", [] { return int(choose_execution_device().count); });
   module.def("current_device", [] { return int(guard().getDevice().index()); });

@@ -17,11 +17,18 @@ _CARRIER = "ipu"
 _thread = threading.local()
 
 
-def _start_with_the_cpus_dtype() -> None:
-    """The state belongs to a thread, where the carrier's dtype begins as float16."""
-    if not getattr(_thread, "started", False):
-        _thread.started = True
-        torch._C.set_autocast_dtype(_CARRIER, torch.bfloat16)
+def _start_with_the_devices_dtype() -> None:
+    """The state belongs to a thread, where the carrier's dtype begins as float16.
+
+    The dtype asked for is that of the device whose casts are made: bfloat16 on the CPU. It is set
+    anew where lazy tensors have come to live on another one.
+    """
+    from torch_lazy import _C
+
+    device = _C.autocast_device()
+    if getattr(_thread, "device", None) != device:
+        _thread.device = device
+        torch._C.set_autocast_dtype(_CARRIER, torch._C.get_autocast_dtype(device))
 
 
 def _is_lazy(device_type: Any) -> bool:
@@ -29,7 +36,9 @@ def _is_lazy(device_type: Any) -> bool:
     return isinstance(device_type, str) and device_type.partition(":")[0] == "lazy"
 
 
-def _for_lazy(function: Callable[..., Any]) -> Callable[..., Any]:
+def _for_lazy(function: Callable[..., Any], *, chooses: bool) -> Callable[..., Any]:
+    """The function, which takes ``"lazy"`` too; ``chooses`` where it depends on the device."""
+
     @functools.wraps(function)
     def translated(*args: Any, **kwargs: Any) -> Any:
         if args and _is_lazy(args[0]):
@@ -38,7 +47,8 @@ def _for_lazy(function: Callable[..., Any]) -> Callable[..., Any]:
             kwargs["device_type"] = _CARRIER
         else:
             return function(*args, **kwargs)
-        _start_with_the_cpus_dtype()
+        if chooses:
+            _start_with_the_devices_dtype()
         return function(*args, **kwargs)
 
     return translated
@@ -57,12 +67,9 @@ def _with_our_cache(clear: Callable[[], None]) -> Callable[[], None]:
 
 def install() -> None:
     """Makes PyTorch's functions for autocast's state know device type ``lazy``."""
-    torch._C._is_autocast_available = _for_lazy(torch._C._is_autocast_available)
-    for name in (
-        "is_autocast_enabled",
-        "set_autocast_enabled",
-        "get_autocast_dtype",
-        "set_autocast_dtype",
-    ):
-        setattr(torch, name, _for_lazy(getattr(torch, name)))
+    available = _for_lazy(torch._C._is_autocast_available, chooses=False)
+    torch._C._is_autocast_available = available
+    torch.is_autocast_enabled = _for_lazy(torch.is_autocast_enabled, chooses=False)
+    for name in ("set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype"):
+        setattr(torch, name, _for_lazy(getattr(torch, name), chooses=True))
     torch.clear_autocast_cache = _with_our_cache(torch.clear_autocast_cache)
