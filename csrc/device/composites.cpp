@@ -1,13 +1,17 @@
 // Composite operators that ask for the device and would decompose differently on `lazy` than on the
-// CPU: other kernels, other random numbers, other rounding. Where lazy tensors live on the CPU they
-// take its way here; on another device PyTorch's, whose attention is then composed of products and
-// a softmax.
+// device that it lives on: other kernels, other random numbers, other rounding. Normalization of
+// groups, and dropout, take the CPU's way where lazy tensors live there. Attention is fused where
+// the CPU fuses it, and where another device chooses its "overrideable" one; any other is composed
+// of products and a softmax.
 //
 // Registered for AutogradLazy too: a composite operator with a Lazy kernel alone would lose its
 // gradient. Under vmap and torch.func they are decomposed above the device, as everywhere.
+#include <ATen/SDPBackend.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_fused_sdp_choice_ops.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_scaled_dot_product_fused_attention_overrideable.h>
 #include <ATen/ops/dropout_native.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/group_norm_native.h>
@@ -20,38 +24,51 @@
 
 #include "base/immortal_library.h"
 #include "device/call.h"
+#include "device/random_operators.h"
 #include "device/register.h"
 #include "ops/thread_state.h"
 
 namespace torch_lazy {
 namespace {
 
-// A CPU tensor with the metadata of a lazy one and no memory: for CPU code that decides by
-// metadata.
-at::Tensor cpu_twin(const at::Tensor& tensor) {
-  c10::Storage nothing(c10::Storage::use_byte_size_t{}, 0, c10::DataPtr(nullptr, c10::kCPU),
-                       nullptr, false);
+// A tensor of the execution device with the metadata of a lazy one and no memory: for code that
+// decides by metadata.
+at::Tensor twin(const at::Tensor& tensor) {
+  const ExecutionDevice& device = execution_device();
+  c10::Storage nothing(c10::Storage::use_byte_size_t{}, 0,
+                       c10::DataPtr(nullptr, device.device(tensor.device().index())), nullptr,
+                       false);
   at::Tensor twin = at::detail::make_tensor<c10::TensorImpl>(
-      std::move(nothing), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
+      std::move(nothing), c10::DispatchKeySet(device.key), tensor.dtype());
   twin.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(),
                                                     tensor.storage_offset());
   if (tensor.requires_grad()) twin.set_requires_grad(true);
   return twin;
 }
 
-// A lazy tensor whose operators choose as the CPU's do.
-bool lives_on_cpu(const at::Tensor& tensor) {
-  return lazy_impl(tensor) != nullptr && execution_device().is_cpu();
+bool is_lazy(const at::Tensor& tensor) {
+  return lazy_impl(tensor) != nullptr;
 }
 
-int64_t attention_choice(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                         const std::optional<at::Tensor>& mask, double dropout_p, bool is_causal,
-                         std::optional<double> scale, bool enable_gqa) {
+// A lazy tensor whose operators choose as the CPU's do.
+bool lives_on_cpu(const at::Tensor& tensor) {
+  return is_lazy(tensor) && execution_device().is_cpu();
+}
+
+// Which kernel of attention the device takes. A device that registers no choice composes it; what
+// it does with operators that it has no kernel for is no choice.
+at::SDPBackend attention_choice(const at::Tensor& query, const at::Tensor& key,
+                                const at::Tensor& value, const std::optional<at::Tensor>& mask,
+                                double dropout_p, bool is_causal, std::optional<double> scale,
+                                bool enable_gqa) {
+  static const auto choice = c10::Dispatcher::singleton().findSchemaOrThrow(
+      at::_ops::_fused_sdp_choice::name, at::_ops::_fused_sdp_choice::overload_name);
+  if (!choice.hasKernelForDispatchKey(execution_device().key)) return at::SDPBackend::math;
   std::optional<at::Tensor> mask_twin;
-  if (mask && mask->defined()) mask_twin = cpu_twin(*mask);
-  return at::_ops::_fused_sdp_choice::redispatch(inner_keys(), cpu_twin(query), cpu_twin(key),
-                                                 cpu_twin(value), mask_twin, dropout_p, is_causal,
-                                                 scale, enable_gqa);
+  if (mask && mask->defined()) mask_twin = twin(*mask);
+  return at::SDPBackend(
+      at::_ops::_fused_sdp_choice::redispatch(inner_keys(), twin(query), twin(key), twin(value),
+                                              mask_twin, dropout_p, is_causal, scale, enable_gqa));
 }
 
 // A boolean mask as the numbers that are added: 0 where it is true, -inf where it is false.
@@ -67,24 +84,32 @@ at::Tensor scaled_dot_product_attention(const at::Tensor& query, const at::Tenso
                                         const std::optional<at::Tensor>& mask, double dropout_p,
                                         bool is_causal, std::optional<double> scale,
                                         bool enable_gqa) {
-  constexpr int64_t kFlash = 1;  // sdp::SDPBackend::flash_attention
-  const bool on_device = lives_on_cpu(query) && lives_on_cpu(key) && lives_on_cpu(value) &&
-                         (!mask || !mask->defined() || lives_on_cpu(*mask));
+  const bool all_lazy = is_lazy(query) && is_lazy(key) && is_lazy(value) &&
+                        (!mask || !mask->defined() || is_lazy(*mask));
   // Whatever is wrong with the arguments is told by PyTorch's own function, which then takes the
-  // math path: no fused kernel is registered for this device.
-  if (!on_device || query.dim() != 4 || key.dim() != 4 || value.dim() != 4 ||
-      (is_causal && mask && mask->defined()) || query.dtype() != key.dtype() ||
-      query.dtype() != value.dtype() ||
-      attention_choice(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa) != kFlash)
-    return at::native::scaled_dot_product_attention(query, key, value, mask, dropout_p, is_causal,
-                                                    scale, enable_gqa);
-  return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
-      query, key, value, dropout_p, is_causal, additive_mask(mask, query.scalar_type()), scale));
+  // math path: no fused kernel is registered for device lazy.
+  const bool may_fuse = all_lazy && query.dim() == 4 && key.dim() == 4 && value.dim() == 4 &&
+                        !(is_causal && mask && mask->defined()) && query.dtype() == key.dtype() &&
+                        query.dtype() == value.dtype();
+  const auto choice =
+      may_fuse ? attention_choice(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa)
+               : at::SDPBackend::math;
+  if (choice == at::SDPBackend::flash_attention && execution_device().is_cpu())
+    return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
+        query, key, value, dropout_p, is_causal, additive_mask(mask, query.scalar_type()), scale));
+  if (choice == at::SDPBackend::overrideable)
+    return std::get<0>(at::_scaled_dot_product_fused_attention_overrideable(
+        query, key, value, additive_mask(mask, query.scalar_type()), dropout_p, is_causal,
+        /*return_debug_mask=*/false, scale));
+  return at::native::scaled_dot_product_attention(query, key, value, mask, dropout_p, is_causal,
+                                                  scale, enable_gqa);
 }
 
-// PyTorch fuses dropout on device types it lists, Lazy among them; the CPU multiplies by noise.
+// PyTorch fuses dropout on device types it lists, Lazy among them; the CPU multiplies by noise. So
+// does any device that draws the noise in its kernels.
 at::Tensor dropout(const at::Tensor& input, double p, bool train) {
-  if (!train || !(p > 0 && p < 1) || input.numel() == 0 || !execution_device().is_cpu())
+  const bool by_noise = execution_device().is_cpu() || draws_bernoulli_by_key();
+  if (!train || !(p > 0 && p < 1) || input.numel() == 0 || !by_noise)
     return at::native::dropout(input, p, train);
   at::Tensor noise = at::empty_like(input);
   noise.bernoulli_(1 - p);

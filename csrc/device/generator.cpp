@@ -1,13 +1,14 @@
 #include "device/generator.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 
-#include "device/lazy_storage.h"
+#include "backend/execution_device.h"
 
 namespace torch_lazy {
 namespace {
 
-// Forwards to the CPU generator that it owns a reference to. Its key set is empty, so a generator
+// Forwards to the generator that it owns a reference to. Its key set is empty, so a generator
 // never decides where an operator goes: one of the device that is given to an operator of the CPU
 // is refused by the CPU's kernel, with the error that CUDA's generators get there.
 //
@@ -15,8 +16,8 @@ namespace {
 // Python that of this one. So each method locks the inner one itself.
 class LazyGenerator final : public c10::GeneratorImpl {
  public:
-  explicit LazyGenerator(at::Generator inner)
-      : c10::GeneratorImpl(lazy_device(0), c10::DispatchKeySet()), inner_(std::move(inner)) {}
+  LazyGenerator(at::Generator inner, c10::DeviceIndex index)
+      : c10::GeneratorImpl(lazy_device(index), c10::DispatchKeySet()), inner_(std::move(inner)) {}
 
   void set_current_seed(uint64_t seed) override {
     const auto lock = lock_inner();
@@ -38,9 +39,15 @@ class LazyGenerator final : public c10::GeneratorImpl {
     const auto lock = lock_inner();
     return inner_.unsafeGetGeneratorImpl()->get_state();
   }
-  // Pickling asks for an offset and sets it again on every device but the CPU.
-  uint64_t get_offset() const override { return 0; }
+  // The CPU's generators have no offset. Pickling asks for one, and sets it again, on every device
+  // but the CPU.
+  uint64_t get_offset() const override {
+    const auto lock = lock_inner();
+    return inner_.device().is_cpu() ? 0 : inner_.get_offset();
+  }
   void set_offset(uint64_t offset) override {
+    const auto lock = lock_inner();
+    if (!inner_.device().is_cpu()) return inner_.set_offset(offset);
     TORCH_CHECK(offset == 0, "a generator of device lazy has no offset, but was given ", offset,
                 ": restore what get_state() returned with set_state()");
   }
@@ -53,22 +60,49 @@ class LazyGenerator final : public c10::GeneratorImpl {
   }
   LazyGenerator* clone_impl() const override {
     const auto lock = lock_inner();
-    return new LazyGenerator(inner_.clone());
+    return new LazyGenerator(inner_.clone(), device().index());
   }
 
   at::Generator inner_;
 };
 
-}  // namespace
-
-at::Generator make_lazy_generator() {
-  return at::make_generator<LazyGenerator>(at::detail::createCPUGenerator());
+// What the execution device's hooks give; the CPU's where it has no generators.
+template <typename OfDevice, typename OfCpu>
+at::Generator of_device_or_cpu(const OfDevice& of_device, const OfCpu& of_cpu) {
+  const ExecutionDevice& device = execution_device();
+  if (device.is_cpu()) return of_cpu();
+  if (device.type == c10::kPrivateUse1 && !at::isPrivateUse1HooksRegistered()) return of_cpu();
+  try {
+    return of_device(at::globalContext().getAcceleratorHooksInterface(device.type));
+  } catch (const c10::NotImplementedError&) {
+    return of_cpu();
+  }
 }
 
-const at::Generator& default_lazy_generator() {
-  static const auto& generator =
-      *new at::Generator(at::make_generator<LazyGenerator>(at::detail::getDefaultCPUGenerator()));
-  return generator;
+c10::DeviceIndex known_index(c10::DeviceIndex index) {
+  check_lazy_index(lazy_device(index), execution_device().count);
+  return index < 0 ? execution_device().current() : index;
+}
+
+}  // namespace
+
+at::Generator make_lazy_generator(c10::DeviceIndex index) {
+  const c10::DeviceIndex known = known_index(index);
+  at::Generator inner = of_device_or_cpu(
+      [&](const at::AcceleratorHooksInterface& hooks) { return hooks.getNewGenerator(known); },
+      [] { return at::detail::createCPUGenerator(); });
+  return at::make_generator<LazyGenerator>(std::move(inner), known);
+}
+
+at::Generator inner_default_generator(c10::DeviceIndex index) {
+  return of_device_or_cpu(
+      [&](const at::AcceleratorHooksInterface& hooks) { return hooks.getDefaultGenerator(index); },
+      [] { return at::detail::getDefaultCPUGenerator(); });
+}
+
+at::Generator default_lazy_generator(c10::DeviceIndex index) {
+  const c10::DeviceIndex known = known_index(index);
+  return at::make_generator<LazyGenerator>(inner_default_generator(known), known);
 }
 
 at::Generator inner_generator(const at::Generator& generator) {

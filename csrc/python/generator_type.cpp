@@ -32,12 +32,10 @@ PyObject* new_generator(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   HANDLE_TH_ERRORS
   const std::optional<c10::Device> device = device_argument(args, kwargs);
   if (!device || device->type() != c10::DeviceType::Lazy) return original_new(type, args, kwargs);
-  TORCH_CHECK(device->index() <= 0, "there is no device ", *device,
-              ": device lazy has 1 device, lazy:0");
   // Of the CPU first, so that the object is set up as PyTorch does it.
   const py::tuple no_arguments(0);
   PyObject* const self = original_new(type, no_arguments.ptr(), nullptr);
-  if (self) reinterpret_cast<THPGenerator*>(self)->cdata = make_lazy_generator();
+  if (self) reinterpret_cast<THPGenerator*>(self)->cdata = make_lazy_generator(device->index());
   return self;
   END_HANDLE_TH_ERRORS
 }
@@ -50,8 +48,11 @@ void install_generator() {
   PyType_Modified(type);
 }
 
-py::object default_generator() {
-  return py::reinterpret_steal<py::object>(THPGenerator_Wrap(default_lazy_generator()));
+py::object default_generator(int index) {
+  HANDLE_TH_ERRORS
+  return py::reinterpret_steal<py::object>(
+      THPGenerator_Wrap(default_lazy_generator(c10::DeviceIndex(index))));
+  END_HANDLE_TH_ERRORS_PYBIND
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 """Random numbers of the device, with the habits of ``torch.cuda``.
 
-The device draws from PyTorch's generators of the CPU. Its default generator is the CPU's default
-generator: what is seeded or restored here is so for the CPU, and ``torch.manual_seed`` seeds both.
+The device draws from the generators of the device that lazy tensors live on, which are PyTorch's of
+the CPU where that is the CPU or has none. Its default generators are theirs: what is seeded or
+restored here is so for that device, and ``torch.manual_seed`` seeds both.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from collections.abc import Iterable
 
 import torch
 
-from torch_lazy.device import Device, check_device, device_count
+from torch_lazy.device import Device, device_count, device_index
 
 
 def _generator(device: Device = None) -> torch.Generator:
-    check_device(device)
+    index = device_index(device)
     from torch_lazy import _C
 
-    return _C.default_generator()
+    return _C.default_generator(index)
 
 
 def default_generators() -> tuple[torch.Generator, ...]:
@@ -26,27 +27,29 @@ def default_generators() -> tuple[torch.Generator, ...]:
 
 
 def manual_seed(seed: int) -> None:
-    """Seeds the default generator."""
+    """Seeds the current device's default generator."""
     _generator().manual_seed(int(seed))
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seeds the default generators of all devices; there is one."""
-    manual_seed(seed)
+    """Seeds the default generators of all devices."""
+    for generator in default_generators():
+        generator.manual_seed(int(seed))
 
 
 def seed() -> None:
-    """Seeds the default generator with a number from the system."""
+    """Seeds the current device's default generator with a number from the system."""
     _generator().seed()
 
 
 def seed_all() -> None:
     """Seeds the default generators of all devices with one number from the system."""
     seed()
+    manual_seed_all(initial_seed())
 
 
 def initial_seed() -> int:
-    """The number that the default generator was seeded with."""
+    """The number that the current device's default generator was seeded with."""
     return _generator().initial_seed()
 
 
