@@ -4,6 +4,7 @@
 
 #include "device/call.h"
 #include "device/devices_agree.h"
+#include "device/dispatched_operation.h"
 #include "device/generator.h"
 #include "ops/replace_tensors.h"
 #include "plan/step.h"
@@ -97,6 +98,7 @@ void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
     argument = inner_value(kept[i]);
   }
   {
+    const DispatchedOperation dispatched(call.op());
     const CollectWarnings collected(call.warnings());
     run_below_autograd(op, stack);
   }

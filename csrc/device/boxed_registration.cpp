@@ -11,6 +11,7 @@
 #include "base/without_gil.h"
 #include "device/autocast.h"
 #include "device/boxed.h"
+#include "device/dispatched_operation.h"
 #include "device/lazy_storage.h"
 #include "device/register.h"
 #include "ops/philox_operators.h"
@@ -131,6 +132,7 @@ void register_device() {
   register_collectives();
   register_data_parallel_timer();
   register_autocast();
+  register_submission_names();
 }
 
 }  // namespace torch_lazy

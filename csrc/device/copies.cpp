@@ -9,6 +9,7 @@
 #include <ATen/ops/copy_ops.h>
 #include <ATen/ops/empty_strided_cpu_dispatch.h>
 
+#include "device/dispatched_operation.h"
 #include "device/plain_copy.h"
 #include "device/register.h"
 #include "device/unboxed.h"
@@ -50,6 +51,7 @@ at::Tensor plain_cpu_copy(const at::Tensor& inner, std::optional<at::ScalarType>
 
 at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   using Kernel = Unboxed<at::_ops::copy_>;
+  static const OperatorInfo& op = operator_info("aten::copy_", "");
   LazyTensorImpl* to = lazy_impl(self);
   LazyTensorImpl* from = lazy_impl(source);
   const bool between_devices = to && from && self.device() != source.device();
@@ -60,6 +62,7 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
     // The window does not know the destination: it can be filled before the window runs.
     if (!recorder.binds(to->state())) {
       const StepThreadState state;
+      const DispatchedOperation dispatched(op);
       const at::Tensor& inner = to->inner();
       if (inner.is_cpu() && is_plain_cpu(source) &&
           is_plain_copy(*source.unsafeGetTensorImpl(), *to))
@@ -72,6 +75,7 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
     const at::Tensor& inner = synchronized_inner(source, {FlushReason::kCopyToCpu});
     const at::Tensor target = to ? synchronized_inner(self, {FlushReason::kCopyToCpu}) : self;
     const StepThreadState state;
+    const DispatchedOperation dispatched(op);
     target.copy_(inner, non_blocking);
     return self;
   }
@@ -82,6 +86,7 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
                    std::optional<at::Layout> layout, std::optional<at::Device> device,
                    std::optional<bool> pin_memory, bool non_blocking,
                    std::optional<at::MemoryFormat> memory_format) {
+  static const OperatorInfo& op = operator_info("aten::_to_copy", "");
   const bool to_lazy = !device || device->type() == c10::DeviceType::Lazy;
   const c10::Device target = inner_device(device.value_or(self.device()));
   LazyTensorImpl* const from = lazy_impl(self);
@@ -89,6 +94,7 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
   if (to_lazy && (between_devices || self.device().type() != c10::DeviceType::Lazy)) {
     const at::Tensor& source = synchronized_inner(self, {FlushReason::kCopyToCpu});
     const StepThreadState state;
+    const DispatchedOperation dispatched(op);
     if (target.is_cpu() && is_plain_cpu(source)) {
       at::Tensor copy = plain_cpu_copy(source, dtype, layout, pin_memory, memory_format);
       if (copy.defined()) return wrap_inner(std::move(copy));
@@ -101,6 +107,7 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
                                                non_blocking, memory_format);
   const at::Tensor& inner = synchronized_inner(self, {FlushReason::kCopyToCpu});
   const StepThreadState state;
+  const DispatchedOperation dispatched(op);
   const AllocateForLazy allocate(false);  // the result is no lazy tensor
   if (device->is_cpu() && inner.is_cpu()) {
     at::Tensor copy = plain_cpu_copy(inner, dtype, layout, pin_memory, memory_format);
@@ -117,6 +124,7 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
   static const OperatorInfo& op = operator_info("aten::_local_scalar_dense", "");
   const at::Tensor& inner = synchronized_inner(self, Flush::by(op));
   const StepThreadState state;
+  const DispatchedOperation dispatched(op);
   return at::_ops::_local_scalar_dense::redispatch(inner_keys(), inner);
 }
 

@@ -8,6 +8,7 @@
 
 #include "device/call.h"
 #include "device/devices_agree.h"
+#include "device/dispatched_operation.h"
 #include "device/generator.h"
 #include "ops/thread_state.h"
 
@@ -159,6 +160,7 @@ struct Unboxed<Operator, R(Arguments...)> {
  private:
   static R run(Call& call, Arguments... arguments) {
     const StepThreadState state;
+    const DispatchedOperation dispatched(call.op());
     const CollectWarnings collected(call.warnings());
     return Operator::redispatch(inner_keys(), inner_argument(static_cast<Arguments>(arguments))...);
   }

@@ -74,6 +74,8 @@ class Run {
       if (plan_.arena_bytes > 0) arena_ = launcher_.allocate(size_t(plan_.arena_bytes));
       for (; at < plan_.steps.size(); ++at) {
         const PlanStep& step = plan_.steps[at];
+        if (running_) [[unlikely]]
+          running_->enter(step.origin);
         if (observer == nullptr && !blocking_ && !shown_) [[likely]]
           perform(step);
         else
@@ -214,6 +216,7 @@ class Run {
   const Launcher& launcher_;
   const bool blocking_ = config().blocking;
   const bool shown_ = shows_steps();
+  RunningWindow* const running_ = RunningWindow::of_thread();
   const StepThreadState state_;
   Values values_;
   StepRunner runner_;

@@ -188,7 +188,10 @@ std::optional<RunFailure> run_steps(const std::vector<Step>& steps, Values& valu
   const StepThreadState state;
   StepRunner runner(values, device);
   const bool shown = shows_steps();
+  RunningWindow* const running = RunningWindow::of_thread();
   for (size_t i = 0; i < steps.size(); ++i) {
+    if (running) [[unlikely]]
+      running->enter(int64_t(i));
     std::optional<StepRange> range;
     if (shown) [[unlikely]]
       range.emplace(steps[i], i, values);

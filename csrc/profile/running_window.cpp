@@ -5,8 +5,8 @@
 
 namespace torch_lazy {
 
-RunningWindow::RunningWindow(const Tape& tape, c10::ArrayRef<uint32_t> operations)
-    : tape_(tape), operations_(operations), outer_(of_thread_) {
+RunningWindow::RunningWindow(const Tape& tape, c10::ArrayRef<uint32_t> operations, bool shown)
+    : tape_(tape), operations_(operations), shown_(shown), outer_(of_thread_) {
   of_thread_ = this;
 }
 
@@ -14,19 +14,23 @@ RunningWindow::~RunningWindow() {
   of_thread_ = outer_;
 }
 
+const Tape::Entry* RunningWindow::entry(int64_t node) const {
+  auto operation = size_t(node);
+  if (!operations_.empty()) {
+    if (operation >= operations_.size()) return nullptr;
+    operation = operations_[operation];
+  }
+  return operation < tape_.size() ? &tape_.entry(operation) : nullptr;
+}
+
 std::vector<LocationId> lines_of_nodes(c10::ArrayRef<int64_t> nodes) {
   std::vector<LocationId> lines;
   const RunningWindow* const running = RunningWindow::of_thread_;
   if (!running) return lines;
   for (const int64_t node : nodes) {
-    auto operation = size_t(node);
-    if (!running->operations_.empty()) {
-      if (operation >= running->operations_.size()) continue;
-      operation = running->operations_[operation];
-    }
-    if (operation >= running->tape_.size()) continue;
-    const LocationId line = running->tape_.entry(operation).location;
-    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+    const Tape::Entry* const entry = running->entry(node);
+    if (entry && std::find(lines.begin(), lines.end(), entry->location) == lines.end())
+      lines.push_back(entry->location);
   }
   return lines;
 }

@@ -1,6 +1,6 @@
-// The run of a window that is profiled: whether its steps are shown, and which lines they come
-// from. An executable serves windows from several places of a program, and knows operations only by
-// their number.
+// The run of a window whose steps have to be told apart, since they are shown to profiles or since
+// a device may fail at them later: which operations and lines they come from. An executable serves
+// windows from several places of a program, and knows operations only by their number.
 #pragma once
 
 #include <c10/util/ArrayRef.h>
@@ -12,15 +12,23 @@
 
 namespace torch_lazy {
 
-// The scope of a run that is profiled, on the thread that it is in.
+// The scope of such a run, on the thread that it is in.
 class RunningWindow {
  public:
   // `operations`: of the tape, by node of the graph that runs; none where the tape itself does.
-  // Both outlive the scope.
-  RunningWindow(const Tape& tape, c10::ArrayRef<uint32_t> operations);
+  // Both outlive the scope. `shown`: the steps are shown to profiles.
+  RunningWindow(const Tape& tape, c10::ArrayRef<uint32_t> operations, bool shown);
   ~RunningWindow();
   RunningWindow(const RunningWindow&) = delete;
   RunningWindow& operator=(const RunningWindow&) = delete;
+
+  // That of the calling thread; null where it is in none.
+  static RunningWindow* of_thread() { return of_thread_; }
+
+  // From now on the thread works for this node of the graph.
+  void enter(int64_t node) { node_ = node; }
+  // The operation that it works for; null where the node is none of the graph's.
+  const Tape::Entry* entered() const { return entry(node_); }
 
  private:
   friend class UnprofiledRun;
@@ -32,8 +40,12 @@ class RunningWindow {
 #endif
   inline static constinit thread_local RunningWindow* of_thread_ = nullptr;
 
+  const Tape::Entry* entry(int64_t node) const;
+
   const Tape& tape_;
   const c10::ArrayRef<uint32_t> operations_;
+  const bool shown_;
+  int64_t node_ = 0;
   RunningWindow* const outer_;
 };
 
@@ -50,13 +62,13 @@ class UnprofiledRun {
   RunningWindow* const outer_ = RunningWindow::of_thread_;
 };
 
-// Whether the calling thread is in a run whose steps are shown: one load.
+// Whether the calling thread is in a run whose steps are shown.
 inline bool shows_steps() {
-  return RunningWindow::of_thread_ != nullptr;
+  const RunningWindow* const running = RunningWindow::of_thread_;
+  return running && running->shown_;
 }
 
-// The lines of these nodes without repetitions, in their order; none outside of a run that is
-// profiled.
+// The lines of these nodes without repetitions, in their order; none outside of such a run.
 std::vector<LocationId> lines_of_nodes(c10::ArrayRef<int64_t> nodes);
 
 }  // namespace torch_lazy

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "backend/late_failure.h"
 #include "base/config.h"
 #include "base/metrics.h"
 #include "base/warn.h"
@@ -35,10 +36,11 @@ class RunTimer {
   // Of the first operations of the tape, by the version; one by one where it is null.
   RunTimer(bool profiled, const Tape& tape, size_t operations,
            const CompiledTrace::Version* version) {
-    if (profiled) [[unlikely]] {
+    if (profiled) [[unlikely]]
       range_.emplace(run_event(tape, operations, version));
-      steps_.emplace(tape, version ? version->graph.operations : c10::ArrayRef<uint32_t>());
-    }
+    if (profiled || !execution_device().is_cpu()) [[unlikely]]
+      steps_.emplace(tape, version ? version->graph.operations : c10::ArrayRef<uint32_t>(),
+                     profiled);
     start_ = std::chrono::steady_clock::now();
   }
   ~RunTimer() {
@@ -53,14 +55,13 @@ class RunTimer {
   std::chrono::steady_clock::time_point start_;
 };
 
-// The error of a deferred operation: eager's own, and the line that recorded it.
+// The error of a deferred operation: eager's own, and the line that recorded it. An error that a
+// device told late is named by its own.
 std::exception_ptr with_location(const std::exception_ptr& error, const Tape::Entry& entry) {
   try {
     std::rethrow_exception(error);
   } catch (c10::Error& raised) {
-    // Two, because c10 puts a single context on the line of the message itself.
-    raised.add_context("raised by the deferred operation " + entry.op->name);
-    raised.add_context("recorded at " + to_string(entry.location));
+    name_operation(raised, entry.op->name, to_string(entry.location));
     return std::current_exception();
   } catch (...) {
     return std::current_exception();
@@ -102,6 +103,7 @@ std::exception_ptr device_error(const std::exception_ptr& error, c10::Device dev
     return nullptr;
   } catch (c10::Error& raised) {
     if (config().blocking) return with_location(error, operation);
+    if (names_operation(raised)) return error;
     raised.add_context("told by device " + device.str() + ", perhaps of an earlier operation");
     raised.add_context("with TORCH_LAZY_BLOCKING=1 its operation and line are named");
     return std::current_exception();

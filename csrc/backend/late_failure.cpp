@@ -1,0 +1,88 @@
+#include "backend/late_failure.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "base/fork.h"
+
+namespace torch_lazy {
+namespace {
+
+constexpr size_t kRemembered = 16384;
+constexpr char kRaisedBy[] = "raised by the deferred operation ";
+
+struct Submitted {
+  Submission number = kNoSubmission;
+  SubmittedOperation operation;
+};
+
+struct Submissions {
+  ForkSafeMutex mutex{LockOrder::kLeaf};  // guards what follows
+  Submission last = kNoSubmission;
+  std::unique_ptr<std::array<Submitted, kRemembered>> latest;  // none before the first
+};
+
+Submissions& submissions() {
+  static auto& instance = *new Submissions;
+  return instance;
+}
+
+SubmissionNames& names() {
+  static SubmissionNames instance;
+  return instance;
+}
+
+std::optional<SubmittedOperation> operation_of(Submission submission) {
+  if (submission == kNoSubmission) return std::nullopt;
+  Submissions& all = submissions();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  if (!all.latest) return std::nullopt;
+  const Submitted& found = (*all.latest)[submission % kRemembered];
+  return found.number == submission ? std::optional(found.operation) : std::nullopt;
+}
+
+}  // namespace
+
+Submission current_submission() {
+  if (!names().current) return kNoSubmission;
+  const SubmittedOperation operation = names().current();
+  if (!operation.name) return kNoSubmission;
+  Submissions& all = submissions();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  if (!all.latest) all.latest = std::make_unique<std::array<Submitted, kRemembered>>();
+  const Submission number = ++all.last;
+  (*all.latest)[number % kRemembered] = {number, operation};
+  return number;
+}
+
+void raise_late(Submission submission, const std::exception_ptr& error) {
+  const std::optional<SubmittedOperation> operation = operation_of(submission);
+  if (!operation) std::rethrow_exception(error);
+  try {
+    std::rethrow_exception(error);
+  } catch (c10::Error& raised) {
+    name_operation(raised, *operation->name, names().location(operation->location));
+    throw;
+  }
+}
+
+void set_submission_names(const SubmissionNames& of_core) {
+  names() = of_core;
+}
+
+void name_operation(c10::Error& error, const std::string& operation, const std::string& location) {
+  if (names_operation(error)) return;
+  // Two, because c10 puts a single context on the line of the message itself.
+  error.add_context(kRaisedBy + operation);
+  error.add_context("recorded at " + location);
+}
+
+bool names_operation(const c10::Error& error) {
+  return std::any_of(error.context().begin(), error.context().end(),
+                     [](const std::string& context) { return context.starts_with(kRaisedBy); });
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,50 @@
+// Names for what a device finds wrong after the host has gone on.
+//
+// A device that keeps current_submission() with each command, and raises by raise_late() what went
+// wrong with one, tells the operation and the line of the program that the command came from,
+// whatever operation the host was waiting in.
+//
+// Threads: any. One lock, a leaf, guards the table of submissions.
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <cstdint>
+#include <exception>
+#include <string>
+
+#include "base/api.h"
+
+namespace torch_lazy {
+
+// The operation for which a thread gives work to the device: a number, of which the latest 16,384
+// are remembered. Each call of current_submission() takes a new one.
+using Submission = uint64_t;
+constexpr Submission kNoSubmission = 0;
+
+// That of the calling thread's operation; kNoSubmission outside of one.
+TORCH_LAZY_API Submission current_submission();
+
+// Raises the error again, and tells the user which operation it comes from, as far as that is still
+// known. A c10::Error keeps its type; what is no c10::Error is raised as it is.
+[[noreturn]] TORCH_LAZY_API void raise_late(Submission submission, const std::exception_ptr& error);
+
+// ------------------------------------------------------------------- for the core
+
+struct SubmittedOperation {
+  const std::string* name = nullptr;  // never freed
+  uint64_t location = 0;              // a LocationId
+};
+
+// Tells the calling thread's operation, and what a location is called: the core's, from above.
+struct SubmissionNames {
+  SubmittedOperation (*current)() = nullptr;
+  std::string (*location)(uint64_t) = nullptr;
+};
+void set_submission_names(const SubmissionNames& names);
+
+// Adds the operation and its line to what the error says, unless it has been told one before.
+void name_operation(c10::Error& error, const std::string& operation, const std::string& location);
+bool names_operation(const c10::Error& error);
+
+}  // namespace torch_lazy
