@@ -19,7 +19,12 @@ TRAINER = """
 import json, sys, torch, transformers
 from torch.utils.data import Dataset
 transformers.set_seed(3)
-kind, folder, steps, resume = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "resume"
+kind, folder, last, resume = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "resume"
+
+# The schedule of learning rates is that of all 20 steps, wherever a run stops.
+class StopsBefore(transformers.TrainerCallback):
+    def on_step_end(self, arguments, state, control, **rest):
+        control.should_training_stop = state.global_step >= last
 
 class Tokens(Dataset):
     def __init__(self):
@@ -41,9 +46,10 @@ else:
         intermediate_size=48, max_position_embeddings=32, num_labels=3, hidden_dropout_prob=0,
         attention_probs_dropout_prob=0))
 arguments = transformers.TrainingArguments(
-    output_dir=folder, max_steps=steps, per_device_train_batch_size=8, save_steps=10,
+    output_dir=folder, max_steps=20, per_device_train_batch_size=8, save_steps=10,
     logging_steps=5, report_to=[], disable_tqdm=True)
-trainer = transformers.Trainer(model=model, args=arguments, train_dataset=Tokens())
+trainer = transformers.Trainer(
+    model=model, args=arguments, train_dataset=Tokens(), callbacks=[StopsBefore()])
 trainer.train(resume_from_checkpoint=resume)
 losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
 result = {"devices": [arguments.device.type, next(model.parameters()).device.type],
