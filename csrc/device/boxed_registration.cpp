@@ -95,6 +95,7 @@ void register_boxed_kernels() {
   register_creation_operators(aten);
   register_view_operators(aten);
   register_sync_batch_norm(aten);
+  register_histogram(aten);
   register_view_autograd(library("aten", c10::DispatchKey::AutogradLazy));
 
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();

@@ -22,6 +22,7 @@ void register_empty_operators(torch::Library& library);
 void register_storage_operators(torch::Library& library);
 void register_random_kernels(torch::Library& library);
 void register_sync_batch_norm(torch::Library& library);
+void register_histogram(torch::Library& library);
 void register_streams(torch::Library& library);
 // The same operators' kernels for dispatch key AutogradLazy.
 void register_view_autograd(torch::Library& library);

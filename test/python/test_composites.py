@@ -49,6 +49,17 @@ def test_group_norm_keeps_channels_last(device):
     assert [t.stride() for t in found] == [t.stride() for t in expected]
 
 
+@pytest.mark.recording
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8])
+def test_integers_are_counted_as_on_cuda(device, dtype):
+    values = torch.tensor([0, 1, 1, 3, 4, 4, 4, 9], device=device).to(dtype)
+
+    counts = hot(lambda: torch.histc(values, bins=5, min=0, max=4) + 0)
+
+    assert counts.dtype == dtype
+    assert counts.tolist() == [1, 2, 0, 1, 3]
+
+
 def test_channels_of_no_images_are_shuffled(device):
     shuffled = torch.native_channel_shuffle(torch.ones(0, 4, 2, 2, device=device), 2)
 
