@@ -1,7 +1,9 @@
-// What a backend says of a device that PyTorch has no kernels for: its memory, copies and events.
+// What a driver says of its device: memory, copies and events.
 //
-// The core makes a device of PyTorch of it (offload/), on which lazy tensors live: windows run on
-// it, every other operator on the CPU, and memory moves when one of them needs it where it is not.
+// A backend brings it for a device that PyTorch has no kernels for. The core makes a device of
+// PyTorch of it (offload/), on which lazy tensors live: windows run on it, every other operator on
+// the CPU, and memory moves when one of them needs it where it is not. A vendor who has kernels
+// makes a device of it that is independent of torch_lazy (backend/runtime_registration.h).
 //
 // The device performs work in the order in which it is submitted: copies below and the commands of
 // windows alike. What is freed may still be used by work that was submitted before; whoever is
@@ -34,13 +36,19 @@ class DeviceRuntime {
   virtual void* allocate(c10::DeviceIndex device, size_t bytes) = 0;
   virtual void free(void* address) noexcept = 0;
 
+  // Within the device's memory; between it and the host's too, unless both functions below are
+  // overridden. Need not wait.
+  virtual void copy(c10::DeviceIndex device, void* to, const void* from, size_t bytes) = 0;
   // The memory of the host may change, or be freed, once this has returned.
-  virtual void copy_to_device(c10::DeviceIndex device, void* to, const void* from,
-                              size_t bytes) = 0;
+  virtual void copy_to_device(c10::DeviceIndex device, void* to, const void* from, size_t bytes) {
+    copy(device, to, from, bytes);
+    wait_for(device, record_event(device));
+  }
   // Waits: the bytes are there once this has returned.
-  virtual void copy_to_host(c10::DeviceIndex device, void* to, const void* from, size_t bytes) = 0;
-  virtual void copy_on_device(c10::DeviceIndex device, void* to, const void* from,
-                              size_t bytes) = 0;
+  virtual void copy_to_host(c10::DeviceIndex device, void* to, const void* from, size_t bytes) {
+    copy(device, to, from, bytes);
+    wait_for(device, record_event(device));
+  }
 
   // A place in the order of work: behind all that was submitted so far. Numbers need not be unique.
   virtual uint64_t record_event(c10::DeviceIndex device) = 0;

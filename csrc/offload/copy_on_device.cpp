@@ -24,7 +24,7 @@ bool copy_on_device(const at::Tensor& to, const at::Tensor& from) {
   DeviceAddresses addresses;
   void* const read = addresses.of(from, Access::kRead, "aten::copy_");
   void* const written = addresses.of(to, overwriting(to), "aten::copy_");
-  offload_runtime().copy_on_device(to.device().index(), written, read, to.nbytes());
+  offload_runtime().copy(to.device().index(), written, read, to.nbytes());
   return true;
 }
 

@@ -90,7 +90,7 @@ void MirroredStorage::resize(size_t bytes) {
     host_.set_data_ptr_noswap(std::move(host));
   } else {
     if (valid_ != Valid::kNowhere && kept > 0)
-      offload_runtime().copy_on_device(device().index(), memory.get(), data(), kept);
+      offload_runtime().copy(device().index(), memory.get(), data(), kept);
     if (valid_ == Valid::kBoth) valid_ = Valid::kDevice;
     host_ = {};
   }

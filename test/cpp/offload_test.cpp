@@ -24,13 +24,7 @@ class ProcessMemory final : public DeviceRuntime {
   std::string type_name() const override { return "offloaded"; }
   void* allocate(c10::DeviceIndex, size_t bytes) override { return std::malloc(bytes); }
   void free(void* address) noexcept override { std::free(address); }
-  void copy_to_device(c10::DeviceIndex, void* to, const void* from, size_t bytes) override {
-    std::memcpy(to, from, bytes);
-  }
-  void copy_to_host(c10::DeviceIndex, void* to, const void* from, size_t bytes) override {
-    std::memcpy(to, from, bytes);
-  }
-  void copy_on_device(c10::DeviceIndex, void* to, const void* from, size_t bytes) override {
+  void copy(c10::DeviceIndex, void* to, const void* from, size_t bytes) override {
     std::memcpy(to, from, bytes);
   }
   uint64_t record_event(c10::DeviceIndex) override { return 0; }

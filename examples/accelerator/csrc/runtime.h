@@ -27,11 +27,11 @@ class Runtime final : public torch_lazy::DeviceRuntime {
     });
   }
   void copy_to_host(c10::DeviceIndex, void* to, const void* from, std::size_t bytes) override {
-    copy(to, from, bytes);
+    accelerator::copy(to, from, bytes);
     synchronize();
   }
-  void copy_on_device(c10::DeviceIndex, void* to, const void* from, std::size_t bytes) override {
-    copy(to, from, bytes);
+  void copy(c10::DeviceIndex, void* to, const void* from, std::size_t bytes) override {
+    accelerator::copy(to, from, bytes);
   }
 
   std::uint64_t record_event(c10::DeviceIndex) override { return record(); }
