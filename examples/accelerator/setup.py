@@ -1,4 +1,4 @@
-"""Builds the extension module with CMake; pyproject.toml holds everything else. $CMAKE_ARGS are
+"""Builds the libraries with CMake; pyproject.toml holds everything else. $CMAKE_ARGS are
 further arguments to CMake."""
 
 import os
@@ -22,6 +22,6 @@ class CMakeBuild(build_ext):
 
 
 setup(
-    ext_modules=[Extension("torch_accelerator._C", sources=[])],
+    ext_modules=[Extension("torch_accelerator.libraries", sources=[])],
     cmdclass={"build_ext": CMakeBuild},
 )

@@ -1,98 +1,77 @@
-// The device's compiler: a table of torch_lazy's core operators, each a command for one call of it.
-// What is not here runs by the device's eager kernels.
+// The device's compiler: a command for each call of the operators that it knows. Others run as if
+// it had no compiler.
+
+#include <ATen/ScalarOps.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <ATen/ops/from_blob.h>
 
 #include <torch_lazy/backend/backend_library.h>
 #include <torch_lazy/backend/operators/operator_backend.h>
 
-#include <cmath>
-#include <limits>
+#include <memory>
+#include <sstream>
 
-#include "commands.h"
-#if !ACCELERATOR_EAGER
-#include "runtime.h"
-#endif
+#include "device.h"
 
 namespace accelerator {
 namespace {
 
-template <typename T>
-using Limits = std::numeric_limits<T>;
+using torch_lazy::OperatorCall;
+using torch_lazy::TensorDescription;
 
-constexpr auto kZero = []<typename T>(T) { return Sum<T>(0); };
-constexpr auto kLeast = []<typename T>(T) {
-  return Limits<T>::has_infinity ? T(-Limits<T>::infinity()) : Limits<T>::lowest();
-};
-constexpr auto kGreatest = []<typename T>(T) {
-  return Limits<T>::has_infinity ? Limits<T>::infinity() : Limits<T>::max();
-};
-// NaN where either is.
-constexpr auto kMaximum = [](auto a, auto b) { return b > a || b != b ? b : a; };
-constexpr auto kMinimum = [](auto a, auto b) { return b < a || b != b ? b : a; };
-
-const torch_lazy::OperatorTable& operators() {
-  static const torch_lazy::OperatorTable table = {
-      {"aten::full", full},
-      {"aten::arange.start_step", arange},
-      {"aten::_to_copy", cast},
-      {"aten::clone", cast},
-
-      {"aten::neg", elementwise<1>(kNumbers, [](auto x) { return -x; })},
-      {"aten::abs", elementwise<1>(kNumbers, [](auto x) { return std::abs(x); })},
-      {"aten::reciprocal", elementwise<1>(kFloats, [](auto x) { return 1 / x; })},
-      {"aten::sqrt", elementwise<1>(kFloats, [](auto x) { return std::sqrt(x); })},
-      {"aten::rsqrt", elementwise<1>(kFloats, [](auto x) { return 1 / std::sqrt(x); })},
-      {"aten::exp", elementwise<1>(kFloats, [](auto x) { return std::exp(x); })},
-      {"aten::log", elementwise<1>(kFloats, [](auto x) { return std::log(x); })},
-      {"aten::log1p", elementwise<1>(kFloats, [](auto x) { return std::log1p(x); })},
-      {"aten::sin", elementwise<1>(kFloats, [](auto x) { return std::sin(x); })},
-      {"aten::cos", elementwise<1>(kFloats, [](auto x) { return std::cos(x); })},
-      {"aten::tanh", elementwise<1>(kFloats, [](auto x) { return std::tanh(x); })},
-      {"aten::erf", elementwise<1>(kFloats, [](auto x) { return std::erf(x); })},
-      {"aten::sigmoid", elementwise<1>(kFloats, [](auto x) { return 1 / (1 + std::exp(-x)); })},
-      {"aten::floor", elementwise<1>(kFloats, [](auto x) { return std::floor(x); })},
-      {"aten::isnan", elementwise<1>(kFloats, [](auto x) { return std::isnan(x); })},
-      {"aten::logical_not", elementwise<1>(kBool, [](bool x) { return !x; })},
-
-      {"aten::add.Tensor", elementwise<2>(kNumbers, [](auto a, auto b) { return a + b; })},
-      {"aten::sub.Tensor", elementwise<2>(kNumbers, [](auto a, auto b) { return a - b; })},
-      {"aten::mul.Tensor", elementwise<2>(kNumbers, [](auto a, auto b) { return a * b; })},
-      {"aten::div.Tensor", elementwise<2>(kFloats, [](auto a, auto b) { return a / b; })},
-      {"aten::pow.Tensor_Tensor",
-       elementwise<2>(kFloats, [](auto a, auto b) { return std::pow(a, b); })},
-      {"aten::maximum", elementwise<2>(kNumbers, kMaximum)},
-      {"aten::minimum", elementwise<2>(kNumbers, kMinimum)},
-      {"aten::addcmul", elementwise<3>(kFloats, [](auto a, auto b, auto c) { return a + b * c; })},
-      {"aten::where.self", where},
-
-      {"aten::eq.Tensor", elementwise<2>(kAll, [](auto a, auto b) { return a == b; })},
-      {"aten::ne.Tensor", elementwise<2>(kAll, [](auto a, auto b) { return a != b; })},
-      {"aten::lt.Tensor", elementwise<2>(kAll, [](auto a, auto b) { return a < b; })},
-      {"aten::le.Tensor", elementwise<2>(kAll, [](auto a, auto b) { return a <= b; })},
-      {"aten::gt.Tensor", elementwise<2>(kAll, [](auto a, auto b) { return a > b; })},
-      {"aten::ge.Tensor", elementwise<2>(kAll, [](auto a, auto b) { return a >= b; })},
-      {"aten::logical_and", elementwise<2>(kBool, [](bool a, bool b) { return a && b; })},
-      {"aten::logical_or", elementwise<2>(kBool, [](bool a, bool b) { return a || b; })},
-      {"aten::bitwise_and.Tensor", elementwise<2>(kBits, [](auto a, auto b) { return a & b; })},
-      {"aten::bitwise_or.Tensor", elementwise<2>(kBits, [](auto a, auto b) { return a | b; })},
-
-      {"aten::sum.dim_IntList", reduction(kNumbers, kZero, [](auto a, auto b) { return a + b; })},
-      {"aten::amax", reduction(kNumbers, kLeast, kMaximum)},
-      {"aten::amin", reduction(kNumbers, kGreatest, kMinimum)},
-      {"aten::any.dims", reduction(
-                             kBool, [](bool) { return false; }, std::logical_or())},
-      {"aten::all.dims", reduction(
-                             kBool, [](bool) { return true; }, std::logical_and())},
-
-      {"aten::mm", matrix_product},
-      {"aten::bmm", matrix_product},
-      {"aten::addmm", matrix_product},
-      {"aten::cat", cat},
-      {"aten::copy_", copy_to},
-      {"aten::nll_loss_forward", nll_loss},
-      {"aten::embedding", embedding},
-      {"aten::index_select", gather},
-      {"aten::gather", gather},
+/// In a command: calls the chip's library, which is what the CPU has for the operator.
+void run(const c10::OperatorHandle& op, const OperatorCall& call,
+         const std::vector<void*>& memory) {
+  auto address = memory.begin();
+  const auto tensor = [&](const TensorDescription& is) {
+    return at::from_blob(in_command(*address++), is.sizes, is.strides, is.dtype);
   };
+  torch::jit::Stack stack;
+  for (std::size_t i = 0; i < call.arguments.size(); ++i) {
+    const auto& [tensors, constant] = call.arguments[i];
+    const c10::TypeKind wanted = op.schema().arguments()[i].type()->kind();
+    if (wanted == c10::TypeKind::ListType && !tensors.empty()) {
+      c10::List<at::Tensor> list;
+      for (const TensorDescription& element : tensors) list.push_back(tensor(element));
+      stack.emplace_back(std::move(list));
+    } else if (!tensors.empty()) {
+      stack.emplace_back(tensor(tensors[0]));
+    } else if (wanted == c10::TypeKind::TensorType && constant.isScalar()) {
+      // Of the operands' dtype, which comparisons have from the other one.
+      const c10::ScalarType dtype = call.results[0].dtype;
+      const at::Tensor number = at::native::wrapped_scalar_tensor(constant.toScalar());
+      stack.emplace_back(dtype == c10::kBool ? number : number.to(dtype));
+    } else {
+      stack.push_back(constant.isDevice() ? c10::Device(c10::kCPU) : constant);
+    }
+  }
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  for (std::size_t i = 0; i < stack.size(); ++i) {
+    tensor(call.results[i]).copy_(stack[i].toTensor());
+  }
+}
+
+/// The command for one call, which may wait on the queue for longer than there is a plan.
+torch_lazy::DeviceCommand by_library(const OperatorCall& call) {
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
+      call.schema->name().c_str(), call.schema->overload_name().c_str());
+  const auto kept = std::make_shared<const OperatorCall>(call);
+  return [op, kept](c10::ArrayRef<void*> addresses) {
+    device().enqueue([op, kept, memory = addresses.vec()] { run(op, *kept, memory); });
+  };
+}
+
+torch_lazy::OperatorTable operators() {
+  torch_lazy::OperatorTable table;
+  std::istringstream names(
+      "abs add.Tensor addcmul addmm all.dims amax amin any.dims arange.start_step "
+      "bitwise_and.Tensor bitwise_or.Tensor bmm cat clone copy_ cos div.Tensor embedding eq.Tensor "
+      "erf exp floor full gather ge.Tensor gt.Tensor index_select isnan le.Tensor log log1p "
+      "logical_and logical_not logical_or lt.Tensor maximum minimum mm mul.Tensor ne.Tensor neg "
+      "nll_loss_forward pow.Tensor_Tensor reciprocal rsqrt sigmoid sin sqrt sub.Tensor "
+      "sum.dim_IntList tanh _to_copy where.self");
+  for (std::string name; names >> name;) table.emplace("aten::" + name, by_library);
   return table;
 }
 
@@ -101,8 +80,10 @@ class AcceleratorBackend final : public torch_lazy::OperatorBackend {
 #if ACCELERATOR_EAGER
   AcceleratorBackend() : OperatorBackend(c10::kPrivateUse1, "example accelerator", operators()) {}
 #else
+  // It takes the device for good: backends are never destroyed.
   AcceleratorBackend()
-      : OperatorBackend(std::make_unique<Runtime>(), "example accelerator", operators()) {}
+      : OperatorBackend(std::unique_ptr<torch_lazy::DeviceRuntime>(&device()),
+                        "example accelerator", operators()) {}
 #endif
 };
 

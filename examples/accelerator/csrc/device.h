@@ -1,45 +1,124 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/thread_pool.h>
+#include <c10/util/Exception.h>
 
-/// The driver: memory that the host cannot touch, and one queue of commands that the device's
-/// thread performs in order. A command may compute, and free what it held; all else is for the
-/// host's threads.
+#include <torch_lazy/backend/device_runtime.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+/// The driver: memory that the host cannot touch, and commands that run later.
 namespace accelerator {
 
-/// A device address, a multiple of 64; null for no bytes. Commands that wait may still use what was
-/// freed: whatever writes the block next waits behind them. Throws c10::OutOfMemoryError.
-void* allocate(std::size_t bytes);
-void free(void* address);
+/// What a device address has and no address of a process: the host faults where it follows one.
+constexpr std::uintptr_t kOnDevice = std::uintptr_t{1} << 55;
+constexpr std::size_t kCapacity = std::size_t{1} << 36;
 
-/// Where commands find the memory at a device address, at which the host faults; a host address
-/// stays as it is.
-void* in_command(const void* address);
-
-/// Appends a command and returns. What it refers to must live until it has run. An exception that
-/// leaves it is thrown by the next `wait`; the commands behind it run.
-void enqueue(std::function<void()> command);
-/// Appends a copy between any two of host and device.
-void copy(void* destination, const void* source, std::size_t bytes);
-
-/// A place in the queue: how many commands are before it.
-using Event = std::uint64_t;
-Event record();
-bool query(Event event);
-void wait(Event event);
-inline void synchronize() {
-  wait(record());
+/// Where commands find what is at a device address; a host address stays as it is.
+inline void* in_command(const void* address) {
+  return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(address) & ~kOnDevice);
 }
 
 /// What goes wrong on purpose: the n-th command or allocation from here on, 0 being none, and
-/// commands that start late, by random times.
+/// commands that start late, by random times of at most so many microseconds.
 struct Faults {
-  std::uint64_t failing_command = 0, failing_allocation = 0;
-  std::uint64_t longest_delay = 0;  // In microseconds.
-  std::uint64_t seed = 0;
+  std::int64_t failing_command = 0, failing_allocation = 0, longest_delay = 0, seed = 0;
 };
-void inject(Faults faults);
+
+/// The device's memory, and the queue whose commands one thread performs in order. It says that it
+/// is two devices, which share both: enough to tell them apart.
+class Device final : public torch_lazy::DeviceRuntime {
+ public:
+  using Index = c10::DeviceIndex;
+
+  std::string type_name() const override { return "accel"; }
+  Index device_count() const override { return 2; }
+
+  void* allocate(Index, std::size_t bytes) override {
+    const std::lock_guard lock(mutex_);
+    const bool fails = faults_.failing_allocation > 0 && --faults_.failing_allocation == 0;
+    void* memory = nullptr;
+    if (!fails && bytes <= kCapacity) memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    TORCH_CHECK_WITH(OutOfMemoryError, memory, "accel: out of memory: ", bytes, " bytes are wanted",
+                     fails ? " (this allocation was to fail)" : "");
+    return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(memory) | kOnDevice);
+  }
+
+  /// Behind the commands that wait, which may use the memory still.
+  void free(void* address) noexcept override {
+    if (process_ == getpid()) queue_.run([address] { std::free(in_command(address)); });
+  }
+
+  /// Appends a command. What it throws is thrown by whoever waits next; the commands behind it run.
+  /// In a command it runs at once, and there is nothing to wait for.
+  void enqueue(std::function<void()> command) {
+    if (queue_.inThreadPool()) return command();
+    TORCH_CHECK(process_ == getpid(), "accel: a forked process has no device; start it with spawn");
+    const std::lock_guard lock(mutex_);
+    queue_.run([this, command = std::move(command)]() mutable { perform(std::move(command)); });
+    ++enqueued_;
+  }
+
+  void copy(Index, void* to, const void* from, std::size_t bytes) override {
+    enqueue(
+        [to = in_command(to), from = in_command(from), bytes] { std::memmove(to, from, bytes); });
+  }
+
+  /// An event is a number of commands.
+  std::uint64_t record_event(Index) override { return enqueued_; }
+  bool is_done(Index, std::uint64_t event) override { return completed_ >= event; }
+  void wait_for(Index, std::uint64_t event) override {
+    if (queue_.inThreadPool()) return;
+    for (std::uint64_t now; (now = completed_) < event;) completed_.wait(now);
+    const std::lock_guard lock(mutex_);
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+  void synchronize() { wait_for(0, enqueued_); }
+
+  void inject(const Faults& faults) {
+    const std::lock_guard lock(mutex_);
+    faults_ = faults;
+    random_.seed(static_cast<unsigned>(faults.seed));
+  }
+
+ private:
+  void perform(std::function<void()> command) {
+    std::unique_lock lock(mutex_);
+    const bool fails = faults_.failing_command > 0 && --faults_.failing_command == 0;
+    const std::chrono::microseconds delay(random_() % (faults_.longest_delay + 1));
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      std::this_thread::sleep_for(delay);
+      TORCH_CHECK(!fails, "accel: this command was to fail");
+      const at::AutoDispatchBelowADInplaceOrView no_autograd;
+      command();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    command = nullptr;  // What it captured is gone before anyone learns that it has run.
+    lock.lock();
+    if (!failure_) failure_ = std::move(error);
+    ++completed_;
+    completed_.notify_all();
+  }
+
+  const pid_t process_ = getpid();  // Whose thread it is: a fork has none.
+  c10::ThreadPool queue_{1};
+  std::atomic<std::uint64_t> enqueued_ = 0, completed_ = 0;
+  std::mutex mutex_;            // Guards what follows, and that commands are counted in order.
+  std::exception_ptr failure_;  // The first since the last wait.
+  Faults faults_;
+  std::minstd_rand random_;
+};
+
+/// The one there is.
+Device& device();
 
 }  // namespace accelerator

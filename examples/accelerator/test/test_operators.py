@@ -175,8 +175,9 @@ def test_there_are_two_devices():
     second = torch.arange(3, device="accel:1")
     assert (second + 1).device == torch.device("accel:1")
     assert (second + 1).tolist() == [1, 2, 3]
+    assert torch.empty(0, device="accel:1").resize_(3).untyped_storage().device == second.device
     assert second.to("accel:0").device == torch.device("accel:0")
-    with pytest.raises(RuntimeError, match="accel:0 and accel:1, and no accel:2"):
+    with pytest.raises(RuntimeError, match="no device accel:2: there are 2"):
         torch.empty(3, device="accel:2")
 
 

@@ -14,8 +14,11 @@ from pathlib import Path
 
 import torch
 
-from torch_accelerator import _C, accel
-from torch_accelerator._C import synchronize
+from torch_accelerator import accel
+
+_FOLDER = Path(__file__).parent
+torch.ops.load_library(_FOLDER / "libtorch_accelerator.so")
+_driver = torch.ops.torch_accelerator
 
 __all__ = ["backend_library", "inject", "synchronize"]
 
@@ -35,18 +38,17 @@ def inject(
         longest_delay: every command starts late by a random time of at most so many microseconds.
         seed: where the random times start.
     """
-    _C.inject(failing_command, failing_allocation, longest_delay, seed)
+    _driver.inject(failing_command, failing_allocation, longest_delay, seed)
+
+
+def synchronize() -> None:
+    """Waits until all commands have run, and raises the error of one that failed."""
+    _driver.synchronize()
 
 
 def backend_library() -> str:
     """The library with the backend ``accel`` of torch_lazy, which calls this when it is chosen."""
-    library = Path(__file__).with_name("libtorch_accelerator_backend.so")
-    if not library.exists():
-        raise RuntimeError(
-            "torch_accelerator was built without its backend, as torch_lazy was not found then: "
-            "install torch_accelerator again in the environment that has torch_lazy"
-        )
-    return str(library)
+    return str(_FOLDER / "libtorch_accelerator_backend.so")
 
 
 def _from_environment() -> dict[str, int]:
@@ -69,8 +71,8 @@ def _finish() -> None:
 
 inject(**_from_environment())
 
-if _C.eager:
-    torch.utils.rename_privateuse1_backend("accel")
+if hasattr(_driver, "register_device"):
+    _driver.register_device()
     torch._register_device_module("accel", accel)
     torch.utils.generate_methods_for_privateuse1_backend()
     from torch_accelerator import recurrent_cells as recurrent_cells

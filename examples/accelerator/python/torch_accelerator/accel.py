@@ -7,8 +7,6 @@ import os
 
 import torch
 
-from torch_accelerator import _C
-
 _process = os.getpid()
 
 
@@ -53,7 +51,7 @@ class device(contextlib.AbstractContextManager[None]):
 
 def synchronize(device: object = None) -> None:
     """Waits until all commands have run, and raises the error of one that failed."""
-    _C.synchronize()
+    torch.ops.torch_accelerator.synchronize()
 
 
 def manual_seed(seed: int) -> None:
