@@ -50,12 +50,13 @@ def run_worker(script: str, device: str, steps: int, result: Path, graph: Path |
 
 
 def delta(after: dict, before: dict) -> dict:
-    """Counters after minus before, also inside nested dictionaries."""
+    """Counters after minus before, also inside nested dictionaries; lists are no counts."""
     return {
         key: delta(value, before.get(key, {}))
         if isinstance(value, dict)
         else value - before.get(key, 0)
         for key, value in after.items()
+        if not isinstance(value, list)
     }
 
 
