@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "base/fork.h"
 
@@ -67,6 +68,16 @@ void raise_late(Submission submission, const std::exception_ptr& error) {
     name_operation(raised, *operation->name, names().location(operation->location));
     throw;
   }
+}
+
+std::function<void()> named(std::function<void()> command) {
+  return [submission = current_submission(), command = std::move(command)] {
+    try {
+      command();
+    } catch (...) {
+      raise_late(submission, std::current_exception());
+    }
+  };
 }
 
 void set_submission_names(const SubmissionNames& of_core) {

@@ -2,7 +2,7 @@
 //
 // A device that keeps current_submission() with each command, and raises by raise_late() what went
 // wrong with one, tells the operation and the line of the program that the command came from,
-// whatever operation the host was waiting in.
+// whatever operation the host was waiting in. Where commands are functions, named() does both.
 //
 // Threads: any. One lock, a leaf, guards the table of submissions.
 #pragma once
@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <string>
 
 #include "base/api.h"
@@ -28,6 +29,9 @@ TORCH_LAZY_API Submission current_submission();
 // Raises the error again, and tells the user which operation it comes from, as far as that is still
 // known. A c10::Error keeps its type; what is no c10::Error is raised as it is.
 [[noreturn]] TORCH_LAZY_API void raise_late(Submission submission, const std::exception_ptr& error);
+
+// The command, which raises what it raises by raise_late(), for the operation of this thread now.
+TORCH_LAZY_API std::function<void()> named(std::function<void()> command);
 
 // ------------------------------------------------------------------- for the core
 

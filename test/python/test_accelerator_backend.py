@@ -147,3 +147,35 @@ except RuntimeError as error:
     printed = run(accelerator_site, "-c", PRELUDE + script, **BY_TABLE)
 
     assert printed.splitlines() == ["accel: this command was to fail"]
+
+
+@pytest.mark.parametrize("runs", [0, 5], ids=["at the call", "in a window"])
+def test_a_failure_told_late_names_the_operation_and_line_it_comes_from(accelerator_site, runs):
+    """Whatever operation waits for it, and however late commands run."""
+    script = f"""
+x = torch.ones(1000).to("lazy")
+def step():
+    doubled = x * 2
+    powers = doubled.exp()
+    return powers.cos()
+hot(step, {runs}) if {runs} else None
+torch_accelerator.synchronize()
+commands = 1
+while True:
+    torch_accelerator.inject(failing_command=commands, longest_delay=500, seed=1)
+    try:
+        step()
+        torch.lazy.synchronize()
+        break
+    except RuntimeError as error:
+        told = str(error).splitlines()
+        print(told[1].split()[-1], told[2].split(":")[1])
+    commands += 1
+"""
+
+    printed = run(accelerator_site, "-c", PRELUDE + script, **BY_TABLE).splitlines()
+
+    first = PRELUDE.count("\n") + 4
+    assert list(dict.fromkeys(printed)) == [
+        f"aten::{name} {first + line}" for line, name in enumerate(["mul.Tensor", "exp", "cos"])
+    ]

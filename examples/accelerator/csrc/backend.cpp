@@ -7,6 +7,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include <torch_lazy/backend/backend_library.h>
+#include <torch_lazy/backend/late_failure.h>
 #include <torch_lazy/backend/operators/operator_backend.h>
 
 #include <memory>
@@ -17,8 +18,7 @@
 namespace accelerator {
 namespace {
 
-using torch_lazy::OperatorCall;
-using torch_lazy::TensorDescription;
+using namespace torch_lazy;
 
 /// In a command: calls the chip's library, which is what the CPU has for the operator.
 void run(const c10::OperatorHandle& op, const OperatorCall& call,
@@ -53,7 +53,7 @@ void run(const c10::OperatorHandle& op, const OperatorCall& call,
 }
 
 /// The command for one call, which may wait on the queue for longer than there is a plan.
-torch_lazy::DeviceCommand by_library(const OperatorCall& call) {
+DeviceCommand by_library(const OperatorCall& call) {
   const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
       call.schema->name().c_str(), call.schema->overload_name().c_str());
   const auto kept = std::make_shared<const OperatorCall>(call);
@@ -62,8 +62,8 @@ torch_lazy::DeviceCommand by_library(const OperatorCall& call) {
   };
 }
 
-torch_lazy::OperatorTable operators() {
-  torch_lazy::OperatorTable table;
+OperatorTable operators() {
+  OperatorTable table;
   std::istringstream names(
       "abs add.Tensor addcmul addmm all.dims amax amin any.dims arange.start_step "
       "bitwise_and.Tensor bitwise_or.Tensor bmm cat clone copy_ cos div.Tensor embedding eq.Tensor "
@@ -75,16 +75,17 @@ torch_lazy::OperatorTable operators() {
   return table;
 }
 
-class AcceleratorBackend final : public torch_lazy::OperatorBackend {
- public:
 #if ACCELERATOR_EAGER
-  AcceleratorBackend() : OperatorBackend(c10::kPrivateUse1, "example accelerator", operators()) {}
+constexpr auto where = [] { return c10::kPrivateUse1; };
 #else
-  // It takes the device for good: backends are never destroyed.
-  AcceleratorBackend()
-      : OperatorBackend(std::unique_ptr<torch_lazy::DeviceRuntime>(&device()),
-                        "example accelerator", operators()) {}
+// Given away for good: backends are never destroyed.
+constexpr auto where = [] { return std::unique_ptr<DeviceRuntime>(&device()); };
 #endif
+
+struct AcceleratorBackend final : OperatorBackend {
+  AcceleratorBackend() : OperatorBackend(where(), "example accelerator", operators()) {
+    device().named = &named;
+  }
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ TORCH_LIBRARY(torch_accelerator, library) {
   library.def(
       "inject(int command, int allocation, int delay, int seed) -> ()",
       [](std::int64_t command, std::int64_t allocation, std::int64_t delay, std::int64_t seed) {
-        device().inject({command, allocation, delay, seed});
+        device().inject({command, allocation, delay, std::minstd_rand(seed)});
       });
 }
 

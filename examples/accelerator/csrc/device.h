@@ -2,7 +2,6 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/thread_pool.h>
-#include <c10/util/Exception.h>
 
 #include <torch_lazy/backend/device_runtime.h>
 #include <unistd.h>
@@ -18,7 +17,6 @@ namespace accelerator {
 
 /// What a device address has and no address of a process: the host faults where it follows one.
 constexpr std::uintptr_t kOnDevice = std::uintptr_t{1} << 55;
-constexpr std::size_t kCapacity = std::size_t{1} << 36;
 
 /// Where commands find what is at a device address; a host address stays as it is.
 inline void* in_command(const void* address) {
@@ -28,7 +26,8 @@ inline void* in_command(const void* address) {
 /// What goes wrong on purpose: the n-th command or allocation from here on, 0 being none, and
 /// commands that start late, by random times of at most so many microseconds.
 struct Faults {
-  std::int64_t failing_command = 0, failing_allocation = 0, longest_delay = 0, seed = 0;
+  std::int64_t failing_command = 0, failing_allocation = 0, longest_delay = 0;
+  std::minstd_rand random = {};
 };
 
 /// The device's memory, and the queue whose commands one thread performs in order. It says that it
@@ -44,7 +43,7 @@ class Device final : public torch_lazy::DeviceRuntime {
     const std::lock_guard lock(mutex_);
     const bool fails = faults_.failing_allocation > 0 && --faults_.failing_allocation == 0;
     void* memory = nullptr;
-    if (!fails && bytes <= kCapacity) memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (!fails) memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
     TORCH_CHECK_WITH(OutOfMemoryError, memory, "accel: out of memory: ", bytes, " bytes are wanted",
                      fails ? " (this allocation was to fail)" : "");
     return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(memory) | kOnDevice);
@@ -60,8 +59,9 @@ class Device final : public torch_lazy::DeviceRuntime {
   void enqueue(std::function<void()> command) {
     if (queue_.inThreadPool()) return command();
     TORCH_CHECK(process_ == getpid(), "accel: a forked process has no device; start it with spawn");
+    command = named([this, command = std::move(command)] { perform(command); });
     const std::lock_guard lock(mutex_);
-    queue_.run([this, command = std::move(command)]() mutable { perform(std::move(command)); });
+    queue_.run([this, command = std::move(command)]() mutable { complete(std::move(command)); });
     ++enqueued_;
   }
 
@@ -81,29 +81,35 @@ class Device final : public torch_lazy::DeviceRuntime {
   }
   void synchronize() { wait_for(0, enqueued_); }
 
+  /// What makes failures of a command tell where it comes from: torch_lazy's where that is loaded.
+  std::function<void()> (*named)(std::function<void()>) = [](auto command) { return command; };
+
   void inject(const Faults& faults) {
     const std::lock_guard lock(mutex_);
     faults_ = faults;
-    random_.seed(static_cast<unsigned>(faults.seed));
   }
 
  private:
-  void perform(std::function<void()> command) {
+  void perform(const std::function<void()>& command) {
     std::unique_lock lock(mutex_);
     const bool fails = faults_.failing_command > 0 && --faults_.failing_command == 0;
-    const std::chrono::microseconds delay(random_() % (faults_.longest_delay + 1));
+    const std::chrono::microseconds delay(faults_.random() % (faults_.longest_delay + 1));
     lock.unlock();
+    std::this_thread::sleep_for(delay);
+    TORCH_CHECK(!fails, "accel: this command was to fail");
+    const at::AutoDispatchBelowADInplaceOrView no_autograd;
+    command();
+  }
+
+  void complete(std::function<void()> command) {
     std::exception_ptr error;
     try {
-      std::this_thread::sleep_for(delay);
-      TORCH_CHECK(!fails, "accel: this command was to fail");
-      const at::AutoDispatchBelowADInplaceOrView no_autograd;
       command();
     } catch (...) {
       error = std::current_exception();
     }
     command = nullptr;  // What it captured is gone before anyone learns that it has run.
-    lock.lock();
+    const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::move(error);
     ++completed_;
     completed_.notify_all();
@@ -115,10 +121,8 @@ class Device final : public torch_lazy::DeviceRuntime {
   std::mutex mutex_;            // Guards what follows, and that commands are counted in order.
   std::exception_ptr failure_;  // The first since the last wait.
   Faults faults_;
-  std::minstd_rand random_;
 };
 
-/// The one there is.
-Device& device();
+Device& device();  // The one there is.
 
 }  // namespace accelerator

@@ -3,7 +3,6 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/ThreadLocalState.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/op_registration/adaption.h>
 #include <ATen/native/CPUFallback.h>
 #include <ATen/native/Resize.h>
@@ -17,9 +16,7 @@
 namespace accelerator {
 namespace {
 
-using c10::DispatchKey;
-using c10::DispatchKeySet;
-using c10::Storage;
+using c10::DispatchKey, c10::DispatchKeySet, c10::Storage;
 
 /// What stands for tensors in a command: the CPU's, over the same memory. Those that share a
 /// storage share one here.
@@ -126,7 +123,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_copy_from_and_resize", &copy_from_and_resize);
   library.impl("_to_cpu", &to_cpu);
   library.impl("fill_.Scalar", &fill_);
-  library.impl("zero_", [](at::Tensor& tensor) -> at::Tensor& { return fill_(tensor, 0); });
   library.impl("resize_", &resize_);
   library.impl("set_.source_Storage_storage_offset", &set_);
   for (const char* name :
