@@ -84,8 +84,8 @@ void Compiler::compile_unguarded(const TorchLazyCompileRequest& request, Compile
   llvm::LLVMContext context;
   std::string errors;
   context.setDiagnosticHandler(std::make_unique<BackEndErrors>(&errors));
-  const std::unique_ptr<llvm::Module> module =
-      parse(llvm::StringRef(request.source, request.source_size), target_, context, errors);
+  const std::unique_ptr<llvm::Module> module = parse(
+      llvm::StringRef(request.source, request.source_size), options_for(target_), context, errors);
   outcome.front_end_ns = watch.lap();
   llvm::SmallVector<char, 0> bytes;
   if (module != nullptr) {

@@ -71,40 +71,40 @@ class GenerateModule : public clang::ASTFrontendAction {
   std::unique_ptr<llvm::Module> module_;
 };
 
-std::vector<std::string> arguments_for(const Target& target) {
-  std::vector<std::string> arguments(std::begin(kOptions), std::end(kOptions));
-  arguments.insert(arguments.end(), {"-triple", target.triple, "-target-cpu", target.processor});
-  for (const std::string& feature : target.features) {
-    arguments.insert(arguments.end(), {"-target-feature", feature});
-  }
-  // Some processors' own preference is narrower than their registers, for the sake of code that
-  // uses few vector instructions.
-  arguments.push_back("-mprefer-vector-width=" + std::to_string(target.vector_bits));
-  arguments.push_back(kFileName);
-  return arguments;
-}
-
 }  // namespace
 
 std::string describe_options() {
   return llvm::join(std::begin(kOptions), std::end(kOptions), " ");
 }
 
-std::unique_ptr<llvm::Module> parse(llvm::StringRef source, const Target& target,
+std::vector<std::string> options_for(const Target& target) {
+  std::vector<std::string> options(std::begin(kOptions), std::end(kOptions));
+  options.insert(options.end(), {"-triple", target.triple, "-target-cpu", target.processor});
+  for (const std::string& feature : target.features) {
+    options.insert(options.end(), {"-target-feature", feature});
+  }
+  // Some processors' own preference is narrower than their registers, for the sake of code that
+  // uses few vector instructions.
+  options.push_back("-mprefer-vector-width=" + std::to_string(target.vector_bits));
+  return options;
+}
+
+std::unique_ptr<llvm::Module> parse(llvm::StringRef source, const std::vector<std::string>& options,
                                     llvm::LLVMContext& context, std::string& messages) {
   llvm::raw_string_ostream stream(messages);
   clang::CompilerInstance instance;
-  auto* options = new clang::DiagnosticOptions;  // counted by those that use it
-  options->IgnoreWarnings = true;                // -w sets it in the invocation only
+  auto* diagnosing = new clang::DiagnosticOptions;  // counted by those that use it
+  diagnosing->IgnoreWarnings = true;                // -w sets it in the invocation only
+  diagnosing->ShowPresumedLoc = 1;                  // where a source has lines of its own
   instance.setVerboseOutputStream(std::make_unique<llvm::raw_null_ostream>());
   llvm::IntrusiveRefCntPtr<clang::DiagnosticsEngine> diagnostics =
-      clang::CompilerInstance::createDiagnostics(options,
-                                                 new clang::TextDiagnosticPrinter(stream, options));
+      clang::CompilerInstance::createDiagnostics(
+          diagnosing, new clang::TextDiagnosticPrinter(stream, diagnosing));
 
-  const std::vector<std::string> arguments = arguments_for(target);
   std::vector<const char*> raw;
-  raw.reserve(arguments.size());
-  for (const std::string& argument : arguments) raw.push_back(argument.c_str());
+  raw.reserve(options.size() + 1);
+  for (const std::string& option : options) raw.push_back(option.c_str());
+  raw.push_back(kFileName);
   if (!clang::CompilerInvocation::CreateFromArgs(instance.getInvocation(), raw, *diagnostics)) {
     return nullptr;
   }

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backend/cpu/compiler/target.h"
 
@@ -19,8 +20,12 @@ namespace torch_lazy::compiler {
 // depends on.
 std::string describe_options();
 
-// The module, not optimized yet, or null with Clang's messages in `messages`.
-std::unique_ptr<llvm::Module> parse(llvm::StringRef source, const Target& target,
+// These and what they are for a target.
+std::vector<std::string> options_for(const Target& target);
+
+// The module, not optimized yet, or null with Clang's messages in `messages`. `options` are those
+// of `clang -cc1`.
+std::unique_ptr<llvm::Module> parse(llvm::StringRef source, const std::vector<std::string>& options,
                                     llvm::LLVMContext& context, std::string& messages);
 
 }  // namespace torch_lazy::compiler
