@@ -1,0 +1,64 @@
+#include "simt/launch.h"
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <stdexcept>
+
+#include "simt/block_runner.h"
+#include "simt/device_functions.h"
+
+namespace torch_lazy::simt {
+namespace {
+
+constexpr uint32_t kMostThreads = 1024;
+constexpr uint32_t kMostBlocksOfYAndZ = 65535;
+constexpr int64_t kMostSharedBytes = 48 << 10;  // what no attribute asks for
+
+void check(const Launch& launch) {
+  const Dim3 block = launch.block, grid = launch.grid;
+  if (block.count() == 0 || block.count() > kMostThreads || grid.count() == 0) {
+    throw std::invalid_argument(fmt::format(
+        "{} blocks of {} threads: a block has 1 to {} threads, a grid at least one block",
+        to_string(grid), to_string(block), kMostThreads));
+  }
+  if (grid.y > kMostBlocksOfYAndZ || grid.z > kMostBlocksOfYAndZ) {
+    throw std::invalid_argument(
+        fmt::format("a grid of {} blocks: along y and z there are at most {}", to_string(grid),
+                    kMostBlocksOfYAndZ));
+  }
+  const Module& module = launch.program.module();
+  int64_t shared = 0;
+  for (int64_t i = 0; i < module.shared_count; ++i) {
+    if (module.shared[i].is_dynamic == 0) shared += module.shared[i].bytes;
+  }
+  if (shared > kMostSharedBytes) {
+    throw std::invalid_argument(
+        fmt::format("the shared variables of {} have {} bytes, of at most {}", launch.kernel,
+                    shared, kMostSharedBytes));
+  }
+}
+
+}  // namespace
+
+Report run(DeviceMemory& memory, const Launch& launch) {
+  check(launch);
+  const KernelEntry& kernel = launch.program.kernel(launch.kernel);
+  static std::mutex mutex;  // of the kernels' shared variables and of the device functions' state
+  const std::lock_guard<std::mutex> lock(mutex);
+  Report report;
+  AccessMonitor monitor(memory, launch.program, launch.grid, launch.block,
+                        launch.dynamic_shared_bytes, report);
+  BlockRunner runner(monitor, launch.block, report);
+  set_runner(&runner);
+  set_dimensions(launch.grid, launch.block);
+  for (uint32_t block = 0; block < launch.grid.count(); ++block) {
+    set_block_index(launch.grid.index(block));
+    if (!runner.run(block, kernel, launch.parameters)) break;
+  }
+  set_runner(nullptr);
+  monitor.count_distinct_bytes();
+  return report;
+}
+
+}  // namespace torch_lazy::simt

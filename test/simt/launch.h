@@ -1,0 +1,27 @@
+// Runs a kernel as a GPU would, thread by thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "simt/access_monitor.h"
+#include "simt/memory.h"
+#include "simt/program.h"
+#include "simt/report.h"
+
+namespace torch_lazy::simt {
+
+struct Launch {
+  const Program& program;
+  std::string kernel;
+  Dim3 grid, block;
+  void** parameters;  // the address of each, as in cuLaunchKernel
+  size_t dynamic_shared_bytes = 0;
+};
+
+// Goes on after a defect but for divergence, which ends the launch. Raises std::invalid_argument
+// for a launch that a driver would refuse. Launches of one process run one at a time.
+Report run(DeviceMemory& memory, const Launch& launch);
+
+}  // namespace torch_lazy::simt
