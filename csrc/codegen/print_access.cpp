@@ -135,9 +135,10 @@ std::string AccessPrinter::store(const Store& store, const Body& body) const {
   const std::string to = address(store.buffer, access, body);
   const bool predicated = store.predicate != kNoPredicate;
   if (!is_vector_store(context_, store)) {
-    const std::string call =
+    std::string call =
         context_.call("lazy_put_" + type, {to, name_of_scalar(context_, store.expr)}) + ";";
-    return predicated ? "if (" + name_of_scalar(context_, store.predicate) + ") " + call : call;
+    if (predicated) call = "if (" + name_of_scalar(context_, store.predicate) + ") " + call;
+    return only_once() + call;
   }
   const std::string value = read_vector(context_, store.expr, body);
   const std::string function = (is_contiguous(access) ? "lazy_store_" : "lazy_scatter_") + type;
@@ -158,6 +159,14 @@ std::string AccessPrinter::store(const Store& store, const Body& body) const {
     call = context_.call(function, {to, name_of_size(lane_stride(access)), value, count(body)});
   }
   return call + ";";
+}
+
+// What all lanes would store alike is stored by one thread, lest they race.
+std::string AccessPrinter::only_once() const {
+  if (!context_.is_cuda()) return "";
+  // Work items share such an element where they are blocks of the lanes' dimension.
+  const bool blocks = context_.kernel.axis == Axis::kParallel && !context_.kernel.parallel.empty();
+  return blocks ? "if (i == 0) " : "if (lane == 0) ";
 }
 
 bool AccessPrinter::is_nontemporal(const Store& store) const {

@@ -39,6 +39,7 @@ class AccessPrinter {
   std::string lane_indices(const Access& access, const Body& body) const;
   std::string mask(ExprId predicate, const Body& body) const;
   std::string count(const Body& body) const;
+  std::string only_once() const;
   bool has_vector_index(const Access& access) const;
   Size lane_stride(const Access& access) const;
   // All lanes' elements lie one after the other.

@@ -195,9 +195,6 @@ void NestPrinter::print_row_values(size_t level, const Body& body) {
 }
 
 void NestPrinter::print_row_stores(const Body& body) {
-  const bool by_one_lane =
-      context_.is_cuda() && along_reduction() && !context_.schedule.row_stores.empty();
-  if (by_one_lane) out_.open("if (lane == 0)");
   for (uint32_t number : context_.schedule.row_stores) {
     const Store& store = context_.kernel.stores[number];
     const int copies = is_vector_store(context_, store) ? body.copies : 1;
@@ -205,7 +202,6 @@ void NestPrinter::print_row_stores(const Body& body) {
       out_.line(accesses_.store(store, {copy, body.copies, body.masked}));
     }
   }
-  if (by_one_lane) out_.close();
 }
 
 bool NestPrinter::any_nontemporal() const {

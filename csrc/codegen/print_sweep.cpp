@@ -45,9 +45,9 @@ void NestPrinter::print_sweep(size_t number, const Body& tile) {
   }
   if (staged) {
     int64_t steps = kBlockSteps;
-    if (along_reduction())
-      steps *= int64_t{copies} * (context_.is_cuda() ? 1024 : context_.target.lanes);
-    const std::string block = std::to_string(steps);
+    if (along_reduction()) steps *= int64_t{copies} * context_.target.lanes;
+    std::string block = std::to_string(steps);
+    if (along_reduction() && context_.is_cuda()) block += " * (int64)blockDim.x";
     out_.open("for (int64 part = " + reduction_.first + "; part < " + reduction_.last +
               "; part += " + block + ")");
     out_.line("const int64 part_last = " + least("part + " + block, reduction_.last) + ";");
