@@ -1,5 +1,5 @@
-// Runs a kernel of the loop IR as printed and compiled for each CPU target, and compares what it
-// leaves in memory with what LoopEvaluator says.
+// Runs a kernel of the loop IR as printed and compiled for each CPU target, and as printed for CUDA
+// in the emulator, and compares what it leaves in memory with what LoopEvaluator says.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,13 +7,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "backend/cpu/kernel_compiler.h"
 #include "codegen/loop_ir.h"
 #include "codegen/printer.h"
+#include "emulated_kernel.h"
+#include "loop_arguments.h"
 #include "loop_evaluator.h"
 
 namespace torch_lazy::codegen {
@@ -38,65 +39,6 @@ inline std::vector<CpuTarget> cpu_targets() {
     targets.push_back({"16 lanes", {.lanes = 16}, KernelTarget::kHost});
   }
   return targets;
-}
-
-// Elements of one type, in memory that is not aligned to vectors.
-struct Elements {
-  Type type = Type::kFloat;
-  std::vector<char> bytes;
-
-  Elements(Type type, int64_t count) : type(type), bytes(count * bytes_of(type)) {}
-  int64_t count() const { return static_cast<int64_t>(bytes.size()) / bytes_of(type); }
-  Number at(int64_t i) const { return read_number(type, bytes.data(), i); }
-  void set(int64_t i, Number number) { write_number(type, bytes.data(), i, number); }
-};
-
-inline Elements elements_of(Type type, const std::vector<double>& numbers) {
-  Elements elements(type, static_cast<int64_t>(numbers.size()));
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    elements.set(
-        static_cast<int64_t>(i),
-        {.real = numbers[i], .integer = is_floating(type) ? 0 : static_cast<int64_t>(numbers[i])});
-  }
-  return elements;
-}
-
-// Between -2 and 2 where floating, else small integers of either sign as far as the type has them.
-inline Elements random_elements(Type type, int64_t count, uint64_t seed = 1) {
-  std::mt19937_64 random(seed);
-  std::uniform_real_distribution<double> real(-2, 2);
-  Elements elements(type, count);
-  for (int64_t i = 0; i < count; ++i) {
-    elements.set(i, {.real = real(random), .integer = static_cast<int64_t>(random() % 15) - 7});
-  }
-  return elements;
-}
-
-struct KernelArguments {
-  std::vector<Elements> buffers;
-  std::vector<int64_t> sizes;
-  std::vector<double> numbers;
-  bool aligned = false;  // buffers begin at a cache line, else in the middle of one
-};
-
-inline int64_t value_of(Size size, const KernelArguments& arguments) {
-  return size.slot ? arguments.sizes[size.value] : size.value;
-}
-
-inline int64_t product_of(const std::vector<Size>& extents, const KernelArguments& arguments) {
-  int64_t product = 1;
-  for (Size extent : extents) product *= value_of(extent, arguments);
-  return product;
-}
-
-inline int64_t work_item_count(const Kernel& kernel, const KernelArguments& arguments) {
-  if (kernel.axis == Axis::kReduction || kernel.parallel.empty()) {
-    return product_of(kernel.parallel, arguments);
-  }
-  std::vector<Size> others(kernel.parallel.begin(), kernel.parallel.end() - 1);
-  const int64_t block = value_of(kernel.block, arguments);
-  const int64_t last = value_of(kernel.parallel.back(), arguments);
-  return product_of(others, arguments) * ((last + block - 1) / block);
 }
 
 // What the buffers hold after the evaluator has run the kernel.
@@ -146,25 +88,50 @@ inline bool nearly_equal(Type type, Number a, Number b, double tolerance) {
   return std::abs(a.real - b.real) <= tolerance * std::max(1.0, std::abs(b.real));
 }
 
+// Fails once, at the first element that is not as expected; `source` is what computed it.
+inline void expect_nearly_equal(const Kernel& kernel, const std::vector<Elements>& actual,
+                                const std::vector<Elements>& expected, double tolerance,
+                                const std::string& target, const std::string& source) {
+  for (size_t b = 0; b < expected.size(); ++b) {
+    for (int64_t i = 0; i < expected[b].count(); ++i) {
+      const Number want = expected[b].at(i);
+      const Number got = actual[b].at(i);
+      if (nearly_equal(expected[b].type, got, want, tolerance)) continue;
+      ADD_FAILURE() << target << ": " << kernel.buffers[b].name << "[" << i << "] is " << got.real
+                    << " or " << got.integer << ", not " << want.real << " or " << want.integer
+                    << "\n"
+                    << to_string(kernel) << source;
+      return;
+    }
+  }
+}
+
+// A row of threads a work item, and several; several blocks, of which some have nothing to do.
+inline void expect_emulated(const Kernel& kernel, const KernelArguments& arguments,
+                            const std::vector<Elements>& expected, double tolerance) {
+  const Target cuda{.kind = Target::Kind::kCuda};
+  for (const simt::Dim3 block : {simt::Dim3{32, 4}, simt::Dim3{96, 1}}) {
+    const EmulatedRun run = emulated(kernel, arguments, {3}, block);
+    const std::string target = "CUDA, blocks of " + simt::to_string(block);
+    const std::string source = print_kernel(kernel, cuda).source;
+    for (const simt::Report& report : run.reports) {
+      EXPECT_EQ(report.text(), "") << target << "\n" << to_string(kernel) << source;
+    }
+    expect_nearly_equal(kernel, run.buffers, expected, tolerance, target, source);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 inline void expect_as_evaluated(const Kernel& kernel, const KernelArguments& arguments,
                                 double tolerance = 1e-5) {
   verify(kernel);
   const std::vector<Elements> expected = evaluated(kernel, arguments);
   for (const CpuTarget& target : cpu_targets()) {
-    const std::vector<Elements> actual = compiled_and_run(kernel, arguments, target);
-    for (size_t b = 0; b < expected.size(); ++b) {
-      for (int64_t i = 0; i < expected[b].count(); ++i) {
-        const Number want = expected[b].at(i);
-        const Number got = actual[b].at(i);
-        if (nearly_equal(expected[b].type, got, want, tolerance)) continue;
-        ADD_FAILURE() << target.name << ": " << kernel.buffers[b].name << "[" << i << "] is "
-                      << got.real << " or " << got.integer << ", not " << want.real << " or "
-                      << want.integer << "\n"
-                      << to_string(kernel) << print_kernel(kernel, target.target).source;
-        return;
-      }
-    }
+    expect_nearly_equal(kernel, compiled_and_run(kernel, arguments, target), expected, tolerance,
+                        target.name, print_kernel(kernel, target.target).source);
+    if (testing::Test::HasFailure()) return;
   }
+  expect_emulated(kernel, arguments, expected, tolerance);
 }
 
 }  // namespace torch_lazy::codegen

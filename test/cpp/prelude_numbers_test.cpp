@@ -106,7 +106,7 @@ void integer_pairs(std::vector<T>& a, std::vector<T>& b, bool zeros) {
   }
 }
 
-TEST_P(PreludeOnTargetTest, FloatFunctionsAreWithinTwoUnitsOfDoubles) {
+TEST_P(PreludeNumbersTest, FloatFunctionsAreWithinTwoUnitsOfDoubles) {
   const std::vector<float> x = floats(20000);
   const at::Tensor exact = tensor_of(x).to(at::kDouble);
   for (const std::string& name :
@@ -128,7 +128,7 @@ TEST_P(PreludeOnTargetTest, FloatFunctionsAreWithinTwoUnitsOfDoubles) {
   }
 }
 
-TEST_P(PreludeOnTargetTest, ScalarsGetWhatVectorsGet) {
+TEST_P(PreludeNumbersTest, ScalarsGetWhatVectorsGet) {
   const std::vector<float> x = floats(500);
   const std::vector<double> y(x.begin(), x.end());
   for (const std::string& name : words("exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos "
@@ -151,7 +151,7 @@ TEST_P(PreludeOnTargetTest, ScalarsGetWhatVectorsGet) {
   }
 }
 
-TEST_P(PreludeOnTargetTest, MinimumAndMaximumPassNaN) {
+TEST_P(PreludeNumbersTest, MinimumAndMaximumPassNaN) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> a = {nan, 1, nan, 2, -1}, b = {1, nan, nan, 1, 3};
 
@@ -166,7 +166,7 @@ TEST_P(PreludeOnTargetTest, MinimumAndMaximumPassNaN) {
   EXPECT_EQ(greatest[4], 3);
 }
 
-TEST_P(PreludeOnTargetTest, FloatDivisionRoundsAsEager) {
+TEST_P(PreludeNumbersTest, FloatDivisionRoundsAsEager) {
   std::vector<float> a = floats(20000), b = a;
   std::shuffle(b.begin(), b.end(), std::mt19937(3));
   const auto expect = [&](const std::string& name, const at::Tensor& wanted) {
@@ -188,7 +188,7 @@ TEST_P(PreludeOnTargetTest, FloatDivisionRoundsAsEager) {
          eager("aten::div", "Tensor_mode", {tensor_of(a), tensor_of(b), c10::IValue("trunc")}));
 }
 
-TEST_P(PreludeOnTargetTest, FloatRemainderIsExactForQuotientsOfAnySize) {
+TEST_P(PreludeNumbersTest, FloatRemainderIsExactForQuotientsOfAnySize) {
   const std::vector<float> a = floats(5000);
   std::vector<float> b = a;
   std::shuffle(b.begin(), b.end(), std::mt19937(4));
@@ -220,7 +220,7 @@ void for_each_integer_type(Check check) {
   check(int64_t{});
 }
 
-TEST_P(PreludeOnTargetTest, IntegerOperatorsAreEagers) {
+TEST_P(PreludeNumbersTest, IntegerOperatorsAreEagers) {
   for_each_integer_type([&](auto zero) {
     using T = decltype(zero);
     const std::string type = IntegerCase<T>::name();
@@ -254,7 +254,7 @@ TEST_P(PreludeOnTargetTest, IntegerOperatorsAreEagers) {
   });
 }
 
-TEST_P(PreludeOnTargetTest, IntegerDivisionByZeroDoesNotTrap) {
+TEST_P(PreludeNumbersTest, IntegerDivisionByZeroDoesNotTrap) {
   for_each_integer_type([&](auto zero) {
     using T = decltype(zero);
     const std::string type = IntegerCase<T>::name();
@@ -267,7 +267,7 @@ TEST_P(PreludeOnTargetTest, IntegerDivisionByZeroDoesNotTrap) {
   });
 }
 
-TEST_P(PreludeOnTargetTest, CastsAreEagers) {
+TEST_P(PreludeNumbersTest, CastsAreEagers) {
   std::vector<float> numbers;
   for (const float x : floats(5000)) {
     if (std::abs(x) < 127) numbers.push_back(x);
@@ -288,7 +288,7 @@ TEST_P(PreludeOnTargetTest, CastsAreEagers) {
   });
 }
 
-TEST_P(PreludeOnTargetTest, HalvesAndBfloat16RoundAsEager) {
+TEST_P(PreludeNumbersTest, HalvesAndBfloat16RoundAsEager) {
   const std::vector<float> x = floats(200000);
   for (const auto& [type, eager_type] :
        {std::pair{"bfloat16", at::kBFloat16}, std::pair{"half", at::kHalf}}) {
@@ -306,7 +306,7 @@ TEST_P(PreludeOnTargetTest, HalvesAndBfloat16RoundAsEager) {
   }
 }
 
-TEST_P(PreludeOnTargetTest, EveryHalfIsReadExactly) {
+TEST_P(PreludeNumbersTest, EveryHalfIsReadExactly) {
   std::vector<uint16_t> all(65536);
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint16_t>(i);
 
@@ -316,6 +316,17 @@ TEST_P(PreludeOnTargetTest, EveryHalfIsReadExactly) {
       at::from_blob(all.data(), {65536}, at::TensorOptions(at::kHalf)).to(at::kFloat));
   for (size_t i = 0; i < all.size(); ++i) ASSERT_TRUE(same(got[i], expected[i])) << i;
 }
+
+// CUDA's elementary functions are CUDA's library's, for which the emulator takes C's: what is tried
+// there is what the prelude adds to them.
+std::vector<PreludeTarget> all_prelude_targets() {
+  std::vector<PreludeTarget> targets = cpu_prelude_targets();
+  targets.push_back({"Cuda", std::nullopt});
+  return targets;
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, PreludeNumbersTest, testing::ValuesIn(all_prelude_targets()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace torch_lazy

@@ -82,19 +82,8 @@ TEST_P(PreludeOnTargetTest, EveryFunctionCompiles) {
   EXPECT_NE(compile(all_functions(target()), ""), nullptr);
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, PreludeOnTargetTest,
-                         testing::Values(KernelTarget::kHost, KernelTarget::kAvx2,
-                                         KernelTarget::kBaseline),
-                         [](const auto& info) {
-                           switch (info.param) {
-                             case KernelTarget::kHost:
-                               return "Host";
-                             case KernelTarget::kAvx2:
-                               return "Avx2";
-                             default:
-                               return "Baseline";
-                           }
-                         });
+INSTANTIATE_TEST_SUITE_P(Targets, PreludeOnTargetTest, testing::ValuesIn(cpu_prelude_targets()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace torch_lazy
