@@ -1,0 +1,157 @@
+// How kernels printed for CUDA use memory, which needs no GPU to be seen. The test
+// CudaTraffic.Table prints a table:
+//
+//   build/torch_lazy_tests --gtest_filter='CudaTraffic.*'
+//
+// What its columns say: sectors touched for each that was needed, and bytes that threads read for
+// each different one. 1.00 is all that can be wished for; a cache makes the second cheaper.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "emulated_plan.h"
+
+namespace torch_lazy {
+namespace {
+
+using testing::Handle;
+using testing::KernelReport;
+using testing::number;
+using testing::TapeBuilder;
+using Handles = TapeBuilder::Handles;
+
+const c10::IValue kNone;
+
+struct Case {
+  const char* name;
+  std::function<Handle(TapeBuilder&)> record;
+};
+
+// gelu(x * y + 1)
+Handle chain(TapeBuilder& window, const at::Tensor& x, const at::Tensor& y) {
+  const Handle a = window.input(x), b = window.input(y);
+  const Handle product = window.call("aten::mul", "Tensor", {a, b})[0];
+  const Handle sum = window.call("aten::add", "Tensor", {product, number(1.0), 1})[0];
+  return window.call("aten::gelu", "", {sum, "none"})[0];
+}
+
+Handle chain(TapeBuilder& window, at::IntArrayRef sizes, c10::ScalarType type) {
+  return chain(window, at::randn(sizes, type), at::randn(sizes, type));
+}
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> kCases = {
+      {"pointwise float",
+       [](TapeBuilder& w) {
+         return chain(w, {256, 512}, at::kFloat);
+       }},
+      {"pointwise bfloat16",
+       [](TapeBuilder& w) {
+         return chain(w, {256, 512}, at::kBFloat16);
+       }},
+      {"pointwise odd sizes",
+       [](TapeBuilder& w) {
+         return chain(w, {253, 509}, at::kFloat);
+       }},
+      {"pointwise odd rows of a larger tensor",
+       [](TapeBuilder& w) {
+         const at::Tensor x = at::randn({256, 515});
+         return chain(w, x.narrow(1, 1, 509), at::randn({256, 509}));
+       }},
+      {"pointwise every other column",
+       [](TapeBuilder& w) {
+         return chain(w, at::randn({256, 1024}).slice(1, 0, 1024, 2), at::randn({256, 512}));
+       }},
+      {"softmax",
+       [](TapeBuilder& w) {
+         return w.call("aten::_softmax", "", {w.input(at::randn({128, 1000})), -1, false})[0];
+       }},
+      {"softmax bfloat16",
+       [](TapeBuilder& w) {
+         return w.call("aten::_softmax", "",
+                       {w.input(at::randn({128, 1000}, at::kBFloat16)), -1, false})[0];
+       }},
+      {"layer norm",
+       [](TapeBuilder& w) {
+         const Handle x = w.input(at::randn({128, 768}));
+         const Handle weight = w.input(at::randn({768})), bias = w.input(at::randn({768}));
+         return w.call("aten::native_layer_norm", "",
+                       {x, std::vector<int64_t>{768}, weight, bias, 1e-5})[0];
+       }},
+      {"row sum",
+       [](TapeBuilder& w) {
+         return w.call("aten::sum", "dim_IntList",
+                       {w.input(at::randn({128, 1000})), std::vector<int64_t>{1}, false, kNone})[0];
+       }},
+      {"column sum",
+       [](TapeBuilder& w) {
+         return w.call("aten::sum", "dim_IntList",
+                       {w.input(at::randn({512, 256})), std::vector<int64_t>{0}, false, kNone})[0];
+       }},
+      {"sum of all",
+       [](TapeBuilder& w) {
+         return w.call("aten::sum", "", {w.input(at::randn({512, 256})), kNone})[0];
+       }},
+      {"transpose and add",
+       [](TapeBuilder& w) {
+         const Handle x = w.input(at::randn({256, 256})), y = w.input(at::randn({256, 256}));
+         const Handle t = w.call("aten::t", "", {x})[0];
+         return w.call("aten::add", "Tensor", {y, t, 1})[0];
+       }},
+  };
+  return kCases;
+}
+
+double ratio(int64_t a, int64_t b) {
+  return b == 0 ? 0 : static_cast<double>(a) / static_cast<double>(b);
+}
+
+void print_row(const std::string& name, const KernelReport& kernel) {
+  const simt::Traffic& loads = kernel.report.loads;
+  const simt::Traffic& stores = kernel.report.stores;
+  std::printf("%-40s %-28s %7.2f %7.2f %9.2f %9lld %9lld\n", name.c_str(), kernel.kernel.c_str(),
+              ratio(loads.sectors, loads.sectors_needed),
+              ratio(stores.sectors, stores.sectors_needed),
+              ratio(loads.bytes, loads.distinct_bytes),
+              static_cast<long long>(32 * (loads.sectors + stores.sectors) >> 10),
+              static_cast<long long>((loads.distinct_bytes + stores.distinct_bytes) >> 10));
+}
+
+// What was computed is eager's, within the last digits of the type, and no defect was found.
+void expect_as_eager(const testing::EmulatedWindow& run, const at::Tensor& wanted) {
+  ASSERT_EQ(run.outputs.size(), 1u);
+  const double tolerance = wanted.scalar_type() == at::kFloat ? 1e-4 : 2e-2;
+  EXPECT_TRUE(
+      at::allclose(run.outputs[0].to(at::kDouble), wanted.to(at::kDouble), tolerance, tolerance));
+  for (const KernelReport& kernel : run.kernels) {
+    EXPECT_EQ(kernel.report.text(), "") << kernel.source;
+  }
+}
+
+TEST(CudaTraffic, Table) {
+  at::manual_seed(1);
+  for (const simt::Dim3 block : {simt::Dim3{32, 8}, simt::Dim3{256, 1}}) {
+    std::printf(
+        "\nBlocks of %u x %u threads. Sectors touched / needed, bytes read / different, KiB "
+        "moved / that have to be\n%-40s %-28s %7s %7s %9s %9s %9s\n",
+        block.x, block.y, "", "kernel", "loads", "stores", "read", "moved", "least");
+    for (const Case& each : cases()) {
+      SCOPED_TRACE(each.name);
+      TapeBuilder window;
+      const Handle result = each.record(window);
+
+      const testing::EmulatedWindow run = testing::run_emulated(window, {result}, block);
+
+      expect_as_eager(run, result.tensor);
+      EXPECT_FALSE(run.kernels.empty());
+      for (const KernelReport& kernel : run.kernels) print_row(each.name, kernel);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace torch_lazy

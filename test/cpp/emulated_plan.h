@@ -1,0 +1,144 @@
+// Runs a recorded window as a CUDA backend would, without a GPU: plans and library calls on the
+// CPU, kernels as printed for CUDA in the emulator.
+#pragma once
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/printer.h"
+#include "passes/pipeline.h"
+#include "plan/executor.h"
+#include "plan/make_plan.h"
+#include "simt/launch.h"
+#include "tape_builder.h"
+
+namespace torch_lazy::testing {
+
+// While it lives, new tensors of the CPU lie in the emulated device's memory.
+class TensorsOnEmulatedDevice {
+ public:
+  TensorsOnEmulatedDevice() : allocator_(memory), before_(c10::GetCPUAllocator()) {
+    c10::SetCPUAllocator(&allocator_, /*priority=*/255);
+  }
+  TensorsOnEmulatedDevice(const TensorsOnEmulatedDevice&) = delete;
+  TensorsOnEmulatedDevice& operator=(const TensorsOnEmulatedDevice&) = delete;
+  ~TensorsOnEmulatedDevice() { c10::SetCPUAllocator(before_, /*priority=*/255); }
+
+  // Shared with the tensors in it.
+  const std::shared_ptr<simt::DeviceMemory> memory = std::make_shared<simt::DeviceMemory>();
+
+ private:
+  class Allocator : public c10::Allocator {
+   public:
+    explicit Allocator(std::shared_ptr<simt::DeviceMemory> memory) : memory_(std::move(memory)) {}
+    c10::DataPtr allocate(size_t bytes) override {
+      struct Block {
+        std::shared_ptr<simt::DeviceMemory> memory;
+        void* address;
+      };
+      auto* block = new Block{memory_, memory_->allocate(bytes, 512, "tensor")};
+      // The host writes too, of which nothing is seen.
+      memory_->mark_initialized(block->address, bytes);
+      const auto free = [](void* context) {
+        const std::unique_ptr<Block> owned(static_cast<Block*>(context));
+        owned->memory->free(owned->address);
+      };
+      return {block->address, block, free, c10::kCPU};
+    }
+    void copy_data(void* to, const void* from, size_t bytes) const override {
+      default_copy_data(to, from, bytes);
+    }
+
+   private:
+    std::shared_ptr<simt::DeviceMemory> memory_;
+  };
+
+  Allocator allocator_;
+  c10::Allocator* before_;
+};
+
+struct KernelReport {
+  std::string kernel;
+  std::string source;
+  simt::Report report;
+};
+
+class EmulatedLauncher final : public Launcher {
+ public:
+  // What it is given outlives it.
+  EmulatedLauncher(simt::DeviceMemory& memory, simt::Dim3 block, std::vector<KernelReport>& reports)
+      : Launcher(c10::kCPU), memory_(memory), block_(block), reports_(reports) {}
+
+  // Only kernels touch the arena.
+  c10::DataPtr allocate(size_t bytes) const override {
+    c10::DataPtr arena = Launcher::allocate(bytes);
+    if (simt::Region* region = memory_.find(arena.get())) {
+      region->name = "arena";
+      std::fill(region->initialized.begin(), region->initialized.end(), 0);
+    }
+    return arena;
+  }
+
+  void launch(const KernelStep& step, c10::ArrayRef<void*> pointers) const override {
+    const codegen::LoweredKernel& lowered = step.lowered;
+    const codegen::PrintedKernel printed =
+        codegen::print_kernel(lowered.kernel, {.kind = codegen::Target::Kind::kCuda});
+    std::vector<int64_t> packed(lowered.sizes.size() + lowered.numbers.size() + pointers.size());
+    std::memcpy(packed.data(), pointers.data(), pointers.size() * sizeof(void*));
+    std::copy(lowered.sizes.begin(), lowered.sizes.end(), packed.begin() + pointers.size());
+    std::memcpy(packed.data() + pointers.size() + lowered.sizes.size(), lowered.numbers.data(),
+                lowered.numbers.size() * sizeof(double));
+    for (size_t i = 0; i < pointers.size(); ++i) {
+      simt::Region* region = memory_.find(pointers[i]);
+      if (region != nullptr && region->begin == pointers[i] && region->name == "tensor") {
+        region->name = lowered.kernel.buffers[i].name;
+      }
+    }
+    int64_t begin = 0, end = lowered.work_items;
+    void* parameters[] = {packed.data(), &begin, &end};
+    const int64_t blocks = (end + block_.y - 1) / block_.y;
+    const auto program = simt::Program::compile(printed.source);
+    const simt::Dim3 grid{static_cast<uint32_t>(std::clamp<int64_t>(blocks, 1, 64))};
+    reports_.push_back({lowered.kernel.name, printed.source,
+                        simt::run(memory_, {*program, printed.entry, grid, block_, parameters})});
+  }
+
+ private:
+  simt::DeviceMemory& memory_;
+  const simt::Dim3 block_;
+  std::vector<KernelReport>& reports_;
+};
+
+struct EmulatedWindow {
+  std::vector<at::Tensor> inputs, outputs;  // of the graph, after the run
+  std::vector<KernelReport> kernels;
+};
+
+inline EmulatedWindow run_emulated(const TapeBuilder& window, const TapeBuilder::Handles& live,
+                                   simt::Dim3 block) {
+  const WindowGraph graph = cpu_graph(window.tape, window.live(live));
+  std::vector<GraphInput> inputs;
+  for (const InputMetadata& input : graph.inputs) {
+    inputs.push_back({input.storage, input.storage_bytes, input.offset, input.cpu});
+  }
+  const CoreGraph core = core_graph_of(*graph.graph, inputs);
+  Plan plan = make_plan(core, inputs, {/*lanes=*/32, /*threads=*/1});
+  EmulatedWindow result;
+  const TensorsOnEmulatedDevice device;
+  PlanExecutable executable(
+      std::move(plan), std::make_unique<EmulatedLauncher>(*device.memory, block, result.kernels));
+  result.inputs = window.inputs();
+  RunResult run = executable.run(result.inputs);
+  if (run.failure) std::rethrow_exception(run.failure->error);
+  result.outputs = std::move(run.outputs);
+  return result;
+}
+
+}  // namespace torch_lazy::testing
