@@ -141,6 +141,20 @@ TEST(PrintedReduction, OfWhatDoesNotVaryCountsEveryElement) {
   }
 }
 
+TEST(PrintedReduction, IsAddedToWhatItsRowHolds) {
+  LoopBuilder builder(Axis::kReduction, {slot(0)}, {slot(1)});
+  builder.kernel.size_slots = 2;
+  const uint32_t x = builder.input(Type::kFloat);
+  const uint32_t y = builder.output(Type::kFloat);
+  const ExprId before = builder.load(y, sizes({1, 0}));
+  const ExprId sum = builder.op(Op::kReduceSum, {builder.load(x, {slot(1), one()})});
+  builder.store(y, {one()}, builder.op(Op::kAdd, {before, sum}));
+
+  expect_as_evaluated(
+      builder.kernel,
+      {{random_elements(Type::kFloat, 70), random_elements(Type::kFloat, 7)}, {7, 10}, {}});
+}
+
 TEST(PrintedReduction, OfAMillionFloatsLosesLittle) {
   const int64_t count = 1 << 20;
   for (Axis axis : {Axis::kReduction, Axis::kParallel}) {
