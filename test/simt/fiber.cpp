@@ -3,6 +3,10 @@
 #include <cstdint>
 #include <cstdlib>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 #if defined(__x86_64__)
 
 // Saves what a call preserves on the stack, keeps the stack's pointer at *save, and goes on where
@@ -47,6 +51,10 @@ void Fiber::start(char* stack, size_t bytes, void (*function)(void*), void* argu
   bytes_ = bytes;
   function_ = function;
   argument_ = argument;
+#if defined(__SANITIZE_ADDRESS__)
+  // A fiber that was left before its end has left its frames' marks.
+  __asan_unpoison_memory_region(stack, bytes);
+#endif
   auto top = reinterpret_cast<uintptr_t>(stack + bytes) / 16 * 16;
   auto* frame = reinterpret_cast<void**>(top) - 8;  // six registers, the entry, its return address
   for (int i = 0; i < 8; ++i) frame[i] = nullptr;

@@ -15,7 +15,9 @@ constexpr uint32_t kMostThreads = 1024;
 constexpr uint32_t kMostBlocksOfYAndZ = 65535;
 constexpr int64_t kMostSharedBytes = 48 << 10;  // what no attribute asks for
 
-void check(const Launch& launch) {
+}  // namespace
+
+void validate(const Launch& launch) {
   const Dim3 block = launch.block, grid = launch.grid;
   if (block.count() == 0 || block.count() > kMostThreads || grid.count() == 0) {
     throw std::invalid_argument(fmt::format(
@@ -28,21 +30,19 @@ void check(const Launch& launch) {
                     kMostBlocksOfYAndZ));
   }
   const Module& module = launch.program.module();
-  int64_t shared = 0;
+  auto shared = static_cast<int64_t>(launch.dynamic_shared_bytes);
   for (int64_t i = 0; i < module.shared_count; ++i) {
     if (module.shared[i].is_dynamic == 0) shared += module.shared[i].bytes;
   }
   if (shared > kMostSharedBytes) {
     throw std::invalid_argument(
-        fmt::format("the shared variables of {} have {} bytes, of at most {}", launch.kernel,
+        fmt::format("the blocks of {} want {} bytes of shared memory, of at most {}", launch.kernel,
                     shared, kMostSharedBytes));
   }
 }
 
-}  // namespace
-
 Report run(DeviceMemory& memory, const Launch& launch) {
-  check(launch);
+  validate(launch);
   const KernelEntry& kernel = launch.program.kernel(launch.kernel);
   static std::mutex mutex;  // of the kernels' shared variables and of the device functions' state
   const std::lock_guard<std::mutex> lock(mutex);

@@ -20,8 +20,11 @@ struct Launch {
   size_t dynamic_shared_bytes = 0;
 };
 
-// Goes on after a defect but for divergence, which ends the launch. Raises std::invalid_argument
-// for a launch that a driver would refuse. Launches of one process run one at a time.
+// Raises std::invalid_argument for a launch that a driver would refuse.
+void validate(const Launch& launch);
+
+// Goes on after a defect but for divergence, which ends the launch. Raises as validate()
+// does. Launches of one process run one at a time.
 Report run(DeviceMemory& memory, const Launch& launch);
 
 }  // namespace torch_lazy::simt

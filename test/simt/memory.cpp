@@ -10,6 +10,8 @@ namespace {
 
 // Between allocations, so that an address past one's end is not in another.
 constexpr size_t kGap = 512;
+// Freed allocations that messages can name.
+constexpr size_t kRemembered = 64;
 
 }  // namespace
 
@@ -36,10 +38,15 @@ void* DeviceMemory::upload(const void* from, size_t bytes, size_t alignment, std
 }
 
 void DeviceMemory::free(void* memory) {
-  if (allocations_.erase(static_cast<const char*>(memory)) == 0) {
+  const auto found = allocations_.find(static_cast<const char*>(memory));
+  if (found == allocations_.end()) {
     throw std::invalid_argument(
         fmt::format("{} is not the start of an allocation of the emulated device", memory));
   }
+  const Region& old = found->second.region;
+  freed_.push_back({old.name, old.begin, old.bytes});
+  if (freed_.size() > kRemembered) freed_.pop_front();
+  allocations_.erase(found);
 }
 
 void DeviceMemory::mark_initialized(const void* memory, size_t bytes) {
@@ -62,6 +69,10 @@ Region* DeviceMemory::find(const void* address) {
 
 std::string DeviceMemory::describe(const void* address) {
   const char* const at = static_cast<const char*>(address);
+  for (auto old = freed_.rbegin(); old != freed_.rend(); ++old) {
+    if (!old->holds(at, 1)) continue;
+    return fmt::format("{} + {}, which has been freed", old->name, at - old->begin);
+  }
   auto next = allocations_.upper_bound(at);
   // Within the gap before an allocation it is most likely an index below 0.
   if (next != allocations_.end() && next->first - at <= static_cast<ptrdiff_t>(kGap)) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -40,7 +41,8 @@ class DeviceMemory {
 
   // That holds the address, or null.
   Region* find(const void* address);
-  // "in0 + 400, which has 400 bytes": where an address is by the nearest allocation below it.
+  // "in0 + 400 of 400 bytes": where an address is, by the allocation that holds it, held it before
+  // it was freed, or is the nearest.
   std::string describe(const void* address);
 
   template <class Visit>
@@ -54,6 +56,7 @@ class DeviceMemory {
     Region region;
   };
   std::map<const char*, Allocation> allocations_;
+  std::deque<Region> freed_;  // the last ones, without what is known of their bytes
 };
 
 }  // namespace torch_lazy::simt

@@ -29,6 +29,8 @@ struct KernelEntry {
   const char* name;
   // Runs one thread. `parameters` holds the address of each parameter, as in cuLaunchKernel.
   void (*run)(void** parameters);
+  const int64_t* parameter_bytes;  // of each parameter
+  int64_t parameter_count;
 };
 
 struct Module {

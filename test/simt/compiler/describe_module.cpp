@@ -123,7 +123,15 @@ void describe_module(llvm::Module& module, const std::vector<llvm::Function*>& k
          data.small_number(site.alignment), data.small_number(static_cast<int32_t>(site.kind))}));
   }
   for (llvm::Function* kernel : kernels) {
-    kernel_entries.push_back(data.structure({data.text(kernel->getName()), entry_of(*kernel)}));
+    std::vector<llvm::Constant*> bytes;
+    for (const llvm::Argument& parameter : kernel->args()) {
+      llvm::Type* type =
+          parameter.hasByValAttr() ? parameter.getParamByValType() : parameter.getType();
+      bytes.push_back(data.number(module.getDataLayout().getTypeAllocSize(type)));
+    }
+    kernel_entries.push_back(
+        data.structure({data.text(kernel->getName()), entry_of(*kernel), data.array(bytes),
+                        data.number(static_cast<int64_t>(bytes.size()))}));
   }
   const std::vector<llvm::Constant*> shared_entries = shared_variables(module, data);
   llvm::GlobalVariable* table = data.variable(

@@ -1,0 +1,340 @@
+// The fake driver and NVRTC behave as the real ones do where programs go wrong: order, errors,
+// contexts, forks.
+
+#include <gtest/gtest.h>
+
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "codegen/printer.h"
+#include "fake_cuda/cuda_api.h"
+#include "loop_builder.h"
+
+namespace torch_lazy {
+namespace {
+
+// A library of the build's folder fake_cuda.
+class Library {
+ public:
+  explicit Library(const char* name)
+      : handle_(dlopen(
+            (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "fake_cuda" / name)
+                .c_str(),
+            RTLD_NOW | RTLD_LOCAL)) {
+    EXPECT_NE(handle_, nullptr) << dlerror();
+  }
+
+  // Arguments have to have the function's own types.
+  template <class Result = int, class... Arguments>
+  Result call(const char* function, Arguments... arguments) const {
+    return reinterpret_cast<Result (*)(Arguments...)>(dlsym(handle_, function))(arguments...);
+  }
+
+ private:
+  void* handle_;
+};
+
+const Library& cuda() {
+  static const Library library("libcuda.so.1");
+  return library;
+}
+
+const Library& nvrtc() {
+  static const Library library("libnvrtc.so");
+  return library;
+}
+
+struct Compiled {
+  int result;
+  std::string log, cubin;
+};
+
+Compiled compile(const std::string& source,
+                 const std::vector<const char*>& options = {"--gpu-architecture=sm_90"}) {
+  void* program = nullptr;
+  nvrtc().call("nvrtcCreateProgram", &program, source.c_str(), "kernel.cu", 0,
+               static_cast<const char* const*>(nullptr), static_cast<const char* const*>(nullptr));
+  Compiled compiled;
+  compiled.result = nvrtc().call("nvrtcCompileProgram", program, static_cast<int>(options.size()),
+                                 options.data());
+  size_t bytes = 0;
+  nvrtc().call("nvrtcGetProgramLogSize", program, &bytes);
+  compiled.log.resize(bytes);
+  nvrtc().call("nvrtcGetProgramLog", program, compiled.log.data());
+  nvrtc().call("nvrtcGetCUBINSize", program, &bytes);
+  compiled.cubin.resize(bytes);
+  if (bytes > 0) nvrtc().call("nvrtcGetCUBIN", program, compiled.cubin.data());
+  nvrtc().call("nvrtcDestroyProgram", &program);
+  return compiled;
+}
+
+// y[i] = x[i] + number, for 32 floats.
+const std::string kAdd =
+    "extern \"C\" __global__ void add(const float* x, float* y, float number) {\n"
+    "  y[threadIdx.x] = x[threadIdx.x] + number;\n"
+    "}\n";
+constexpr size_t kBytes = 32 * sizeof(float);
+
+class FakeCuda : public testing::Test {
+ protected:
+  void SetUp() override {
+    cuda().call("cuInit", 0u);
+    cuda().call("cuDevicePrimaryCtxRetain", &context, 0);
+    ASSERT_EQ(cuda().call("cuCtxSetCurrent", context), CUDA_SUCCESS);
+    cuda().call<const char*>("fake_cuda_take_findings");
+    x = allocate();
+    y = allocate();
+    cuda().call("cuModuleLoadData", &module, static_cast<const void*>(compile(kAdd).cubin.data()));
+    ASSERT_EQ(cuda().call("cuModuleGetFunction", &add, module, "add"), CUDA_SUCCESS);
+  }
+  void TearDown() override { cuda().call<const char*>("fake_cuda_take_findings"); }
+
+  static CUdeviceptr allocate(size_t bytes = kBytes) {
+    CUdeviceptr pointer = 0;
+    EXPECT_EQ(cuda().call("cuMemAlloc_v2", &pointer, bytes), CUDA_SUCCESS);
+    return pointer;
+  }
+  static CUstream stream(unsigned flags = 0) {
+    CUstream made = nullptr;
+    EXPECT_EQ(cuda().call("cuStreamCreate", &made, flags), CUDA_SUCCESS);
+    return made;
+  }
+  static float* pinned(float value) {
+    void* memory = nullptr;
+    cuda().call("cuMemHostAlloc", &memory, kBytes, 0u);
+    std::fill_n(static_cast<float*>(memory), 32, value);
+    return static_cast<float*>(memory);
+  }
+  static int upload(CUdeviceptr to, const float* from, CUstream on) {
+    return cuda().call("cuMemcpyHtoDAsync_v2", to, static_cast<const void*>(from), kBytes, on);
+  }
+  static float first(CUdeviceptr from) {
+    std::vector<float> values(32);
+    cuda().call("cuMemcpyDtoH_v2", static_cast<void*>(values.data()), from, kBytes);
+    return values[0];
+  }
+  int launch(CUdeviceptr from, CUdeviceptr to, float number, CUstream on = nullptr,
+             unsigned threads = 32) const {
+    void* parameters[] = {&from, &to, &number};
+    return cuda().call("cuLaunchKernel", add, 1u, 1u, 1u, threads, 1u, 1u, 0u, on,
+                       static_cast<void**>(parameters), static_cast<void**>(nullptr));
+  }
+  static int synchronize() { return cuda().call("cuCtxSynchronize"); }
+  static std::string findings() { return cuda().call<const char*>("fake_cuda_take_findings"); }
+
+  CUcontext context = nullptr;
+  CUmodule module = nullptr;
+  CUfunction add = nullptr;
+  CUdeviceptr x = 0, y = 0;
+  const std::vector<float> ones = std::vector<float>(32, 1.0F);
+};
+
+TEST_F(FakeCuda, AKernelReadsWhatWasCopiedAndItsResultComesBack) {
+  upload(x, ones.data(), nullptr);
+
+  ASSERT_EQ(launch(x, y, 2), CUDA_SUCCESS);
+
+  EXPECT_EQ(first(y), 3);
+  EXPECT_EQ(findings(), "");
+}
+
+TEST_F(FakeCuda, WorkIsDoneOnlyWhenSomeoneWaits) {
+  CUstream own = stream();
+  float* const result = pinned(-1);
+  upload(x, ones.data(), own);
+  launch(x, y, 2, own);
+  cuda().call("cuMemcpyDtoHAsync_v2", static_cast<void*>(result), y, kBytes, own);
+
+  EXPECT_EQ(result[0], -1);
+  cuda().call("cuStreamSynchronize", own);
+  EXPECT_EQ(result[0], 3);
+}
+
+TEST_F(FakeCuda, PinnedMemoryIsReadWhenTheCopyHappensAndOtherMemoryAtTheCall) {
+  CUstream own = stream();
+  float* const source = pinned(1);
+  std::vector<float> pageable(32, 1.0F);
+  upload(x, source, own);
+  upload(y, pageable.data(), own);
+
+  source[0] = pageable[0] = 5;
+
+  cuda().call("cuStreamSynchronize", own);
+  EXPECT_EQ(first(x), 5);
+  EXPECT_EQ(first(y), 1);
+}
+
+TEST_F(FakeCuda, AnEventOrdersStreams) {
+  CUstream producer = stream(CU_STREAM_NON_BLOCKING), consumer = stream(CU_STREAM_NON_BLOCKING);
+  CUevent made = nullptr;
+  cuda().call("cuEventCreate", &made, 0u);
+  upload(x, ones.data(), producer);
+  cuda().call("cuEventRecord", made, producer);
+  cuda().call("cuStreamWaitEvent", consumer, made, 0u);
+  launch(x, y, 2, consumer);
+
+  EXPECT_EQ(cuda().call("cuStreamSynchronize", consumer), CUDA_SUCCESS);
+
+  EXPECT_EQ(findings(), "");
+  EXPECT_EQ(first(y), 3);
+}
+
+TEST_F(FakeCuda, AMissingEventShowsAsMemoryThatNothingHasWritten) {
+  CUstream producer = stream(CU_STREAM_NON_BLOCKING), consumer = stream(CU_STREAM_NON_BLOCKING);
+  upload(x, ones.data(), producer);
+  launch(x, y, 2, consumer);
+
+  EXPECT_EQ(cuda().call("cuStreamSynchronize", consumer), CUDA_ERROR_LAUNCH_FAILED);
+
+  EXPECT_NE(findings().find("uninitialized: line 2"), std::string::npos);
+}
+
+TEST_F(FakeCuda, TheLegacyStreamWaitsForBlockingStreamsOnly) {
+  CUstream blocking = stream(), non_blocking = stream(CU_STREAM_NON_BLOCKING);
+  const std::vector<float> zeros(32);
+  cuda().call("cuMemcpyHtoD_v2", y, static_cast<const void*>(zeros.data()), kBytes);
+  upload(x, ones.data(), blocking);
+  upload(y, ones.data(), non_blocking);
+
+  EXPECT_EQ(first(x), 1);
+  EXPECT_EQ(first(y), 0);
+}
+
+TEST_F(FakeCuda, AFaultIsToldWhenSomeoneWaitsAndStays) {
+  const CUdeviceptr small = allocate(64);
+  upload(x, ones.data(), nullptr);
+
+  EXPECT_EQ(launch(x, small, 2), CUDA_SUCCESS);
+
+  EXPECT_EQ(synchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  CUdeviceptr more = 0;
+  EXPECT_EQ(cuda().call("cuMemAlloc_v2", &more, kBytes), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_NE(findings().find("out of bounds: line 2"), std::string::npos);
+}
+
+TEST_F(FakeCuda, MemoryThatIsFreedBehindAKernelIsThereForItOnly) {
+  upload(x, ones.data(), nullptr);
+  launch(x, y, 2);
+  cuda().call("cuMemFreeAsync", x, CUstream{nullptr});
+  EXPECT_EQ(first(y), 3);
+
+  launch(x, y, 2);
+
+  EXPECT_EQ(synchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_NE(findings().find("which has been freed"), std::string::npos);
+}
+
+TEST_F(FakeCuda, ALaunchThatCannotBeIsRefusedAtOnce) {
+  EXPECT_EQ(launch(x, y, 2, nullptr, 2048), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(FakeCuda, AskingForAnEventGetsThereInTheEnd) {
+  CUstream own = stream();
+  CUevent made = nullptr;
+  cuda().call("cuEventCreate", &made, 0u);
+  upload(x, ones.data(), own);
+  cuda().call("cuEventRecord", made, own);
+
+  EXPECT_EQ(cuda().call("cuEventQuery", made), CUDA_ERROR_NOT_READY);
+  int asked = 1;
+  while (cuda().call("cuEventQuery", made) == CUDA_ERROR_NOT_READY) ++asked;
+  EXPECT_LE(asked, 2);
+}
+
+TEST_F(FakeCuda, AThreadWithoutAContextCanLoadLibrariesOnly) {
+  const std::string image = compile(kAdd).cubin;
+  std::thread([&] {
+    CUmodule refused = nullptr;
+    CUlibrary library = nullptr;
+    EXPECT_EQ(cuda().call("cuModuleLoadData", &refused, static_cast<const void*>(image.data())),
+              CUDA_ERROR_INVALID_CONTEXT);
+    EXPECT_EQ(cuda().call("cuLibraryLoadData", &library, static_cast<const void*>(image.data()),
+                          static_cast<void*>(nullptr), static_cast<void**>(nullptr), 0u,
+                          static_cast<void*>(nullptr), static_cast<void**>(nullptr), 0u),
+              CUDA_SUCCESS);
+  }).join();
+}
+
+TEST_F(FakeCuda, AForkedChildHasNoDriver) {
+  const pid_t child = fork();
+  if (child == 0) {
+    CUdeviceptr pointer = 0;
+    const bool refused =
+        cuda().call("cuMemAlloc_v2", &pointer, kBytes) == CUDA_ERROR_NOT_INITIALIZED &&
+        cuda().call("cuInit", 0u) == CUDA_ERROR_NOT_INITIALIZED;
+    _exit(refused ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(FakeCuda, AnImageOfAnotherCompilerIsRefused) {
+  CUmodule refused = nullptr;
+  EXPECT_EQ(cuda().call("cuModuleLoadData", &refused, static_cast<const void*>("\177ELF")),
+            CUDA_ERROR_INVALID_IMAGE);
+}
+
+TEST(FakeNvrtc, SaysWhereASourceIsWrong) {
+  const Compiled compiled = compile("extern \"C\" __global__ void kernel() {\n  int x = y;\n}\n");
+
+  EXPECT_EQ(compiled.result, 6);
+  EXPECT_NE(compiled.log.find("kernel.cu:2:11: error"), std::string::npos) << compiled.log;
+}
+
+TEST(FakeNvrtc, MakesNoCubinForAVirtualArchitecture) {
+  EXPECT_EQ(compile(kAdd, {"--gpu-architecture=compute_90"}).cubin, "");
+}
+
+TEST(FakeNvrtc, RefusesOptionsThatItDoesNotKnow) {
+  EXPECT_EQ(compile(kAdd, {"--fast"}).result, 5);
+}
+
+TEST(FakeNvrtc, RefusesMoreParametersThanADeviceTakes) {
+  const Compiled compiled = compile(
+      "struct Many { long long words[4096]; };\n"
+      "extern \"C\" __global__ void kernel(const Many many, float* y) { *y = many.words[0]; }\n");
+
+  EXPECT_EQ(compiled.result, 6);
+  EXPECT_NE(compiled.log.find("32776 bytes required"), std::string::npos) << compiled.log;
+}
+
+TEST_F(FakeCuda, RunsWhatIsPrintedForCuda) {
+  codegen::LoopBuilder builder(codegen::Axis::kParallel, {codegen::slot(0)}, {});
+  builder.kernel.size_slots = 1;
+  const uint32_t in = builder.input(codegen::Type::kFloat);
+  const uint32_t out = builder.output(codegen::Type::kFloat);
+  const auto value = builder.load(in, {codegen::one()});
+  builder.store(out, {codegen::one()}, builder.op(codegen::Op::kAdd, {value, builder.number(0)}));
+  const codegen::PrintedKernel printed =
+      codegen::print_kernel(builder.kernel, {.kind = codegen::Target::Kind::kCuda});
+  const Compiled compiled = compile(printed.source, {"--gpu-architecture=sm_90", "--fmad=false"});
+  ASSERT_EQ(compiled.result, 0) << compiled.log;
+  CUmodule own = nullptr;
+  CUfunction kernel = nullptr;
+  cuda().call("cuModuleLoadData", &own, static_cast<const void*>(compiled.cubin.data()));
+  cuda().call("cuModuleGetFunction", &kernel, own, printed.entry.c_str());
+  upload(x, ones.data(), nullptr);
+  struct {
+    CUdeviceptr pointers[2];
+    int64_t sizes[1];
+    double numbers[1];
+  } arguments{{x, y}, {32}, {2.5}};
+  int64_t begin = 0, end = 1;
+  void* parameters[] = {&arguments, &begin, &end};
+
+  cuda().call("cuLaunchKernel", kernel, 1u, 1u, 1u, 32u, 1u, 1u, 0u, CUstream{nullptr},
+              static_cast<void**>(parameters), static_cast<void**>(nullptr));
+
+  EXPECT_EQ(first(y), 3.5);
+  EXPECT_EQ(findings(), "");
+}
+
+}  // namespace
+}  // namespace torch_lazy

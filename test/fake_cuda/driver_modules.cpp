@@ -1,0 +1,132 @@
+// Images, kernels and launches. An image is what the fake NVRTC makes: the source.
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fake_cuda/device.h"
+#include "fake_cuda/image.h"
+#include "simt/launch.h"
+
+namespace simt = torch_lazy::simt;
+using torch_lazy::fake_cuda::Device;
+using torch_lazy::fake_cuda::enter;
+using torch_lazy::fake_cuda::Failure;
+using torch_lazy::fake_cuda::kImageMagic;
+using torch_lazy::fake_cuda::Needs;
+
+// A kernel of a module, and also of a library: the real handles can be cast in launches too.
+struct CUfunc_st {
+  std::shared_ptr<const simt::Program> program;
+  std::string name;
+};
+
+struct CUmod_st {
+  std::shared_ptr<const simt::Program> program;
+  std::map<std::string, CUfunc_st> functions;
+};
+
+namespace {
+
+CUmod_st* load(const void* image) {
+  const std::string text = static_cast<const char*>(image);
+  const std::string magic = kImageMagic;
+  if (text.compare(0, magic.size(), magic) != 0) throw Failure{CUDA_ERROR_INVALID_IMAGE};
+  auto module = std::make_unique<CUmod_st>();
+  module->program = simt::Program::compile(text.substr(magic.size()));
+  const simt::Module& content = module->program->module();
+  for (int64_t i = 0; i < content.kernel_count; ++i) {
+    const char* const name = content.kernels[i].name;
+    module->functions.emplace(name, CUfunc_st{module->program, name});
+  }
+  return module.release();
+}
+
+CUfunc_st* find(CUmod_st& module, const char* name) {
+  const auto found = module.functions.find(name);
+  if (found == module.functions.end()) throw Failure{CUDA_ERROR_NOT_FOUND};
+  return &found->second;
+}
+
+// The parameters' values, kept until the launch's turn.
+class Parameters {
+ public:
+  Parameters(const simt::KernelEntry& kernel, void** from) {
+    for (int64_t i = 0; i < kernel.parameter_count; ++i) {
+      const char* const begin = static_cast<const char*>(from[i]);
+      values_.emplace_back(begin, begin + kernel.parameter_bytes[i]);
+    }
+  }
+  std::vector<void*> addresses() {
+    std::vector<void*> result;
+    for (std::vector<char>& value : values_) result.push_back(value.data());
+    return result;
+  }
+
+ private:
+  std::vector<std::vector<char>> values_;
+};
+
+}  // namespace
+
+FAKE_CUDA_EXPORT CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  return enter(Needs::kContext, [&] { *module = load(image); });
+}
+
+FAKE_CUDA_EXPORT CUresult cuModuleGetFunction(CUfunction* function, CUmodule module,
+                                              const char* name) {
+  return enter(Needs::kContext, [&] { *function = find(*module, name); });
+}
+
+// Work that was launched keeps the code.
+FAKE_CUDA_EXPORT CUresult cuModuleUnload(CUmodule module) {
+  return enter(Needs::kContext, [&] {
+    Device::get().wait_for_all();
+    delete module;
+  });
+}
+
+// Needs no context, so that a thread that only compiles can do it.
+FAKE_CUDA_EXPORT CUresult cuLibraryLoadData(CUlibrary* library, const void* image, void*, void**,
+                                            unsigned, void*, void**, unsigned) {
+  return enter(Needs::kInit, [&] { *library = reinterpret_cast<CUlibrary>(load(image)); });
+}
+
+FAKE_CUDA_EXPORT CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library,
+                                             const char* name) {
+  return enter(Needs::kInit, [&] {
+    *kernel = reinterpret_cast<CUkernel>(find(*reinterpret_cast<CUmodule>(library), name));
+  });
+}
+
+FAKE_CUDA_EXPORT CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
+  return enter(Needs::kContext, [&] { *function = reinterpret_cast<CUfunction>(kernel); });
+}
+
+FAKE_CUDA_EXPORT CUresult cuLibraryUnload(CUlibrary library) {
+  return enter(Needs::kInit, [&] {
+    Device::get().wait_for_all();
+    delete reinterpret_cast<CUmodule>(library);
+  });
+}
+
+FAKE_CUDA_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+                                         unsigned grid_z, unsigned block_x, unsigned block_y,
+                                         unsigned block_z, unsigned shared_bytes, CUstream stream,
+                                         void** parameters, void** extra) {
+  return enter(Needs::kContext, [&] {
+    if (extra != nullptr) throw Failure{CUDA_ERROR_NOT_SUPPORTED};
+    const std::shared_ptr<const simt::Program> program = function->program;
+    const simt::Dim3 grid{grid_x, grid_y, grid_z}, block{block_x, block_y, block_z};
+    simt::validate({*program, function->name, grid, block, nullptr, shared_bytes});
+    Parameters values(program->kernel(function->name), parameters);
+    Device::get().enqueue(Device::get().stream(stream), [=, name = function->name]() mutable {
+      const simt::Report report =
+          simt::run(Device::get().memory,
+                    {*program, name, grid, block, values.addresses().data(), shared_bytes});
+      Device::get().take(name, report);
+    });
+  });
+}

@@ -1,0 +1,165 @@
+// NVRTC, whose images are sources that the emulator's compiler has taken.
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "fake_cuda/cuda_api.h"
+#include "fake_cuda/image.h"
+#include "simt/program.h"
+
+enum nvrtcResult : int {
+  NVRTC_SUCCESS = 0,
+  NVRTC_ERROR_INVALID_INPUT = 3,
+  NVRTC_ERROR_INVALID_PROGRAM = 4,
+  NVRTC_ERROR_INVALID_OPTION = 5,
+  NVRTC_ERROR_COMPILATION = 6,
+};
+
+struct NvrtcProgram {
+  std::string source;
+  std::string log;
+  std::string image;   // once compiled
+  bool cubin = false;  // for a real architecture, else PTX
+};
+
+namespace {
+
+using torch_lazy::fake_cuda::kImageMagic;
+namespace simt = torch_lazy::simt;
+
+// Of a kernel, on sm_70 and beyond.
+constexpr int64_t kMostParameterBytes = 32764;
+
+constexpr const char* kKnownOptions[] = {"--gpu-architecture=",
+                                         "-arch=",
+                                         "--std=",
+                                         "-std=",
+                                         "--fmad=",
+                                         "-fmad=",
+                                         "--device-as-default-execution-space",
+                                         "-default-device",
+                                         "--extra-device-vectorization",
+                                         "-lineinfo",
+                                         "--generate-line-info"};
+
+bool known(const std::string& option) {
+  for (const char* each : kKnownOptions) {
+    if (option.compare(0, std::strlen(each), each) == 0) return true;
+  }
+  return false;
+}
+
+void check_parameters(const simt::Program& program) {
+  const simt::Module& module = program.module();
+  for (int64_t i = 0; i < module.kernel_count; ++i) {
+    int64_t bytes = 0;
+    for (int64_t p = 0; p < module.kernels[i].parameter_count; ++p) {
+      bytes += module.kernels[i].parameter_bytes[p];
+    }
+    if (bytes <= kMostParameterBytes) continue;
+    throw std::runtime_error(
+        fmt::format("kernel {}: formal parameter space overflowed ({} bytes required, max {} bytes "
+                    "allowed)",
+                    module.kernels[i].name, bytes, kMostParameterBytes));
+  }
+}
+
+nvrtcResult take(const std::string& text, char* to) {
+  std::memcpy(to, text.c_str(), text.size() + 1);
+  return NVRTC_SUCCESS;
+}
+
+}  // namespace
+
+FAKE_CUDA_EXPORT nvrtcResult nvrtcVersion(int* major, int* minor) {
+  *major = 13;
+  *minor = 0;
+  return NVRTC_SUCCESS;
+}
+
+FAKE_CUDA_EXPORT const char* nvrtcGetErrorString(nvrtcResult result) {
+  switch (result) {
+    case NVRTC_SUCCESS:
+      return "NVRTC_SUCCESS";
+    case NVRTC_ERROR_INVALID_INPUT:
+      return "NVRTC_ERROR_INVALID_INPUT";
+    case NVRTC_ERROR_INVALID_PROGRAM:
+      return "NVRTC_ERROR_INVALID_PROGRAM";
+    case NVRTC_ERROR_INVALID_OPTION:
+      return "NVRTC_ERROR_INVALID_OPTION";
+    case NVRTC_ERROR_COMPILATION:
+      return "NVRTC_ERROR_COMPILATION";
+  }
+  return "NVRTC_ERROR unknown";
+}
+
+// Headers are not for the emulator.
+FAKE_CUDA_EXPORT nvrtcResult nvrtcCreateProgram(NvrtcProgram** program, const char* source,
+                                                const char*, int headers, const char* const*,
+                                                const char* const*) {
+  if (source == nullptr || headers != 0) return NVRTC_ERROR_INVALID_INPUT;
+  *program = new NvrtcProgram{.source = source};
+  return NVRTC_SUCCESS;
+}
+
+FAKE_CUDA_EXPORT nvrtcResult nvrtcDestroyProgram(NvrtcProgram** program) {
+  delete *program;
+  *program = nullptr;
+  return NVRTC_SUCCESS;
+}
+
+FAKE_CUDA_EXPORT nvrtcResult nvrtcCompileProgram(NvrtcProgram* program, int options,
+                                                 const char* const* texts) {
+  if (program == nullptr) return NVRTC_ERROR_INVALID_PROGRAM;
+  for (int i = 0; i < options; ++i) {
+    const std::string option = texts[i];
+    if (!known(option)) {
+      program->log = "nvrtc: error: unrecognized option " + option + " found";
+      return NVRTC_ERROR_INVALID_OPTION;
+    }
+    if (option.find("=sm_") != std::string::npos) program->cubin = true;
+  }
+  try {
+    check_parameters(*simt::Program::compile(program->source));
+  } catch (const std::exception& error) {
+    program->log = error.what();
+    return NVRTC_ERROR_COMPILATION;
+  }
+  program->image = kImageMagic + program->source;
+  return NVRTC_SUCCESS;
+}
+
+FAKE_CUDA_EXPORT nvrtcResult nvrtcGetProgramLogSize(NvrtcProgram* program, size_t* bytes) {
+  *bytes = program->log.size() + 1;
+  return NVRTC_SUCCESS;
+}
+
+FAKE_CUDA_EXPORT nvrtcResult nvrtcGetProgramLog(NvrtcProgram* program, char* log) {
+  return take(program->log, log);
+}
+
+// With the zero at its end, as all images here. 0 where a virtual architecture was compiled for.
+FAKE_CUDA_EXPORT nvrtcResult nvrtcGetCUBINSize(NvrtcProgram* program, size_t* bytes) {
+  *bytes = program->cubin && !program->image.empty() ? program->image.size() + 1 : 0;
+  return NVRTC_SUCCESS;
+}
+
+FAKE_CUDA_EXPORT nvrtcResult nvrtcGetCUBIN(NvrtcProgram* program, char* cubin) {
+  if (!program->cubin || program->image.empty()) return NVRTC_ERROR_INVALID_PROGRAM;
+  return take(program->image, cubin);
+}
+
+FAKE_CUDA_EXPORT nvrtcResult nvrtcGetPTXSize(NvrtcProgram* program, size_t* bytes) {
+  if (program->image.empty()) return NVRTC_ERROR_INVALID_PROGRAM;
+  *bytes = program->image.size() + 1;
+  return NVRTC_SUCCESS;
+}
+
+FAKE_CUDA_EXPORT nvrtcResult nvrtcGetPTX(NvrtcProgram* program, char* ptx) {
+  if (program->image.empty()) return NVRTC_ERROR_INVALID_PROGRAM;
+  return take(program->image, ptx);
+}
