@@ -21,6 +21,7 @@ class Fiber {
 
  private:
   static void enter(Fiber* fiber);
+  static void enter_first();
 
   char* stack_ = nullptr;
   size_t bytes_ = 0;
