@@ -75,6 +75,10 @@ void BlockRunner::start(Thread& thread) {
 // Until its lanes all wait for other warps, or have ended, or wait for one another in vain.
 void BlockRunner::run_warp(Warp& warp) {
   do {
+    warp.running = 0;
+    for (uint32_t lane = 0; lane < warp.count; ++lane) {
+      if (warp.lanes[lane].state == State::kReady) warp.running |= 1u << lane;
+    }
     for (uint32_t lane = 0; lane < warp.count; ++lane) {
       Thread& thread = warp.lanes[lane];
       if (thread.state != State::kReady) continue;
@@ -106,15 +110,6 @@ uint64_t BlockRunner::exchange(const ExchangeRequest& request, uint32_t site) {
   current_->request = request;
   suspend(State::kInExchange, site);
   return current_->result;
-}
-
-uint32_t BlockRunner::active_mask() const {
-  const Warp& warp = warps_[current_->number / kWarp];
-  uint32_t mask = 0;
-  for (uint32_t lane = 0; lane < warp.count; ++lane) {
-    if (warp.lanes[lane].state != State::kEnded) mask |= 1u << lane;
-  }
-  return mask;
 }
 
 // Whether lanes can go on: all those of a mask wait at one place.

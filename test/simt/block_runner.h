@@ -34,7 +34,7 @@ class BlockRunner {
   void* access(void* address, uint32_t site);
   void wait_for_block(uint32_t site);
   uint64_t exchange(const ExchangeRequest& request, uint32_t site);
-  uint32_t active_mask() const;
+  uint32_t active_mask() const { return warps_[current_->number / kWarp].running; }
   Dim3 thread_index() const { return block_.index(current_->number); }
 
  private:
@@ -53,7 +53,8 @@ class BlockRunner {
   struct Warp {
     Thread* lanes;
     uint32_t count;
-    uint32_t met = 0;  // the time at which all its lanes last met
+    uint32_t met = 0;      // the time at which all its lanes last met
+    uint32_t running = 0;  // lanes that go on together since they last waited, as a mask
   };
 
   void start(Thread& thread);
