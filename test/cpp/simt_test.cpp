@@ -285,6 +285,17 @@ TEST(Simt, UnknownPtxIsRefusedByItsText) {
   }
 }
 
+TEST(Simt, AFillOfMemoryIsRefusedByItsLine) {
+  try {
+    Program::compile(
+        "extern \"C\" __global__ void kernel(float* y) {\n"
+        "  __builtin_memset(y, 0, 64);\n}\n");
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_CONTAINS(std::string(error.what()), "line 2: the emulator takes no memset");
+  }
+}
+
 TEST(Simt, ALaunchThatADriverWouldRefuseIsRefused) {
   Device device(32);
 

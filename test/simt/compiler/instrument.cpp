@@ -61,6 +61,11 @@ class Instrumenter {
       for (llvm::Instruction* instruction : instructions) {
         if (auto* copy = llvm::dyn_cast<llvm::MemTransferInst>(instruction)) {
           if (!expand(*copy, error)) return false;
+        } else if (auto* fill = llvm::dyn_cast<llvm::MemSetInst>(instruction)) {
+          if (is_local(fill->getDest())) continue;
+          error = "line " + std::to_string(line_of(*fill)) +
+                  ": the emulator takes no memset of memory that threads share";
+          return false;
         } else if (auto* call = llvm::dyn_cast<llvm::CallInst>(instruction)) {
           if (!replace(*call, error)) return false;
         } else {
@@ -130,7 +135,6 @@ class Instrumenter {
         std::min(from_local ? llvm::Align(16) : copy.getSourceAlign().valueOrOne(),
                  to_local ? llvm::Align(16) : copy.getDestAlign().valueOrOne());
     const uint64_t widest = std::min<uint64_t>(aligned.value(), 16);
-    builder_.SetInsertPoint(&copy);
     for (uint64_t at = 0, bytes = 0; at < length->getZExtValue(); at += bytes) {
       bytes = widest;
       while (bytes > length->getZExtValue() - at) bytes /= 2;

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backend/cpu/compiler/front_end.h"
 #include "backend/cpu/compiler/optimize.h"
@@ -29,8 +30,8 @@ constexpr const char* kBuiltins =
 
 // A device's front end, so that what is checked is CUDA's language and PTX's constraints; the IR is
 // then made this machine's. Lines are kept: they say where an access is.
-const std::vector<std::string>& options() {
-  static const std::vector<std::string> kOptions = {
+std::vector<std::string> options(const std::string& host) {
+  return {
       "-O2",
       "-x",
       "cuda",
@@ -39,7 +40,7 @@ const std::vector<std::string>& options() {
       "-triple",
       "nvptx64-nvidia-cuda",
       "-aux-triple",
-      "x86_64-unknown-linux-gnu",
+      host,
       "-target-cpu",
       "sm_80",
       "-target-feature",
@@ -53,7 +54,6 @@ const std::vector<std::string>& options() {
       "-ferror-limit",
       "5",
   };
-  return kOptions;
 }
 
 void inline_always(llvm::Module& module) {
@@ -79,7 +79,7 @@ bool compile(llvm::StringRef source, llvm::SmallVectorImpl<char>& object, std::s
   if (machine == nullptr) return false;
   llvm::LLVMContext context;
   const std::string whole = kBuiltins + ("#line 1 \"kernel.cu\"\n" + source.str());
-  const auto module = compiler::parse(whole, options(), context, error);
+  const auto module = compiler::parse(whole, options(target.triple), context, error);
   if (module == nullptr) return false;
   // Before anything is optimized: each access of the source is one of the module's, and what is
   // inlined knows where it was called.

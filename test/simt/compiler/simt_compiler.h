@@ -10,7 +10,7 @@
 extern "C" {
 
 // Returns 1 with the object in `result`, whose one symbol is simt_module (module_layout.h), or 0
-// with the messages. `options` are further ones of `clang -cc1`.
+// with the messages. The result is given back by simt_release.
 using SimtCompileFunction = int (*)(const char* source, size_t source_size, TorchLazyBytes* result);
 using SimtReleaseFunction = void (*)(TorchLazyBytes* bytes);
 }

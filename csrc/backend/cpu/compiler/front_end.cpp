@@ -93,13 +93,13 @@ std::unique_ptr<llvm::Module> parse(llvm::StringRef source, const std::vector<st
                                     llvm::LLVMContext& context, std::string& messages) {
   llvm::raw_string_ostream stream(messages);
   clang::CompilerInstance instance;
-  auto* diagnosing = new clang::DiagnosticOptions;  // counted by those that use it
-  diagnosing->IgnoreWarnings = true;                // -w sets it in the invocation only
-  diagnosing->ShowPresumedLoc = 1;                  // where a source has lines of its own
+  auto* diagnostic_options = new clang::DiagnosticOptions;  // counted by those that use it
+  diagnostic_options->IgnoreWarnings = true;                // -w sets it in the invocation only
+  diagnostic_options->ShowPresumedLoc = 1;                  // where a source has lines of its own
   instance.setVerboseOutputStream(std::make_unique<llvm::raw_null_ostream>());
   llvm::IntrusiveRefCntPtr<clang::DiagnosticsEngine> diagnostics =
       clang::CompilerInstance::createDiagnostics(
-          diagnosing, new clang::TextDiagnosticPrinter(stream, diagnosing));
+          diagnostic_options, new clang::TextDiagnosticPrinter(stream, diagnostic_options));
 
   std::vector<const char*> raw;
   raw.reserve(options.size() + 1);
