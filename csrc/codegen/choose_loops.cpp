@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "codegen/choose_lanes.h"
 #include "codegen/cut_reduction.h"
 #include "codegen/draft_axes.h"
+#include "codegen/loop_analysis.h"
 #include "codegen/op_cost.h"
 
 namespace torch_lazy::codegen {
@@ -14,22 +16,6 @@ namespace {
 
 // Elements of a block where lanes run along a parallel axis: one stream of 64 KB of floats.
 constexpr int64_t kLongestBlock = 16384;
-
-// Lanes run where most of the memory is read and written in a row.
-Axis choose_axis(const Draft& draft) {
-  const size_t parallel = parallel_count(draft), axes = draft.extents.size();
-  if (parallel == axes) return Axis::kParallel;
-  if (parallel == 0) return Axis::kReduction;
-  double along_parallel = 0, along_reduction = 0;
-  for_each_access(draft, [&](const Access& access, Type type) {
-    double touched = double(bytes_of(type));
-    for (size_t i = 0; i < axes; ++i)
-      if (access.strides[i].value != 0) touched *= double(draft.extents[i]);
-    if (access.strides[parallel - 1].value == 1) along_parallel += touched;
-    if (access.strides[axes - 1].value == 1) along_reduction += touched;
-  });
-  return along_parallel > along_reduction ? Axis::kParallel : Axis::kReduction;
-}
 
 // Drops expressions that no store needs, and buffers that nothing touches.
 void prune(Draft& draft) {
@@ -99,15 +85,26 @@ class Finisher {
   LoweredKernel finish() {
     prune(draft_);
     Kernel& kernel = lowered_.kernel;
+    const Lanes lanes =
+        reduction_total_ > 0 ? Lanes{Axis::kReduction} : choose_lanes(draft_, context_.lanes);
+    kernel.axis = lanes.axis;
     const size_t parallel = parallel_count(draft_);
-    kernel.axis = reduction_total_ > 0 ? Axis::kReduction : choose_axis(draft_);
     choose_work_items(parallel);
-    for (size_t axis = 0; axis < draft_.extents.size(); ++axis)
-      (axis < parallel ? kernel.parallel : kernel.reduction).push_back(slot(draft_.extents[axis]));
+    for (size_t axis = 0; axis < draft_.extents.size(); ++axis) {
+      const int64_t extent = draft_.extents[axis];
+      if (axis < parallel)
+        kernel.parallel.push_back(slot(extent));
+      else
+        kernel.reduction.push_back(lanes.unrolled ? Size::constant(extent) : slot(extent));
+    }
     if (reduction_total_ > 0) kernel.reduction_total = slot(reduction_total_);
     for_each_access(draft_, [&](Access& access, Type) {
       access.offset = size(access.offset.value);
-      for (Size& stride : access.strides) stride = size(stride.value);
+      for (size_t axis = 0; axis < access.strides.size(); ++axis) {
+        Size& stride = access.strides[axis];
+        const bool in_tile = axis == lane_dimension(kernel) || (lanes.unrolled && axis >= parallel);
+        if (!in_tile || stride.value > kWidestTile) stride = size(stride.value);
+      }
       for (Access::Indirect& indirect : access.indirect)
         indirect.stride = size(indirect.stride.value);
     });
@@ -131,7 +128,7 @@ class Finisher {
     return Size::of_slot(found->second);
   }
 
-  // Strides and offsets of 0 and 1 are what code is specialised on.
+  // Strides and offsets of 0 and 1 are what code is specialised on, and the strides of tiles.
   Size size(int64_t value) {
     return value == 0 || value == 1 ? Size::constant(value) : slot(value);
   }

@@ -10,22 +10,6 @@ int64_t stride(const Access& access, size_t axis) {
   return access.strides[axis].value;
 }
 
-// Rearranges the axes: new axis i is old axis order[i].
-void permute_axes(Draft& draft, const std::vector<size_t>& order) {
-  const auto permuted = [&](const auto& old) {
-    auto result = old;
-    for (size_t i = 0; i < order.size(); ++i) result[i] = old[order[i]];
-    return result;
-  };
-  draft.extents = permuted(draft.extents);
-  draft.reduced = permuted(draft.reduced);
-  for_each_access(draft, [&](Access& access, Type) { access.strides = permuted(access.strides); });
-  for (Expr& expr : draft.exprs)
-    if (expr.op == Op::kIndex)
-      expr.dimension =
-          uint32_t(std::find(order.begin(), order.end(), expr.dimension) - order.begin());
-}
-
 void remove_axis(Draft& draft, size_t axis) {
   draft.extents.erase(draft.extents.begin() + long(axis));
   draft.reduced.erase(draft.reduced.begin() + long(axis));
@@ -93,6 +77,21 @@ std::vector<bool> after_reduction(const Draft& draft) {
     after[i] = is_after;
   }
   return after;
+}
+
+void permute_axes(Draft& draft, const std::vector<size_t>& order) {
+  const auto permuted = [&](const auto& old) {
+    auto result = old;
+    for (size_t i = 0; i < order.size(); ++i) result[i] = old[order[i]];
+    return result;
+  };
+  draft.extents = permuted(draft.extents);
+  draft.reduced = permuted(draft.reduced);
+  for_each_access(draft, [&](Access& access, Type) { access.strides = permuted(access.strides); });
+  for (Expr& expr : draft.exprs)
+    if (expr.op == Op::kIndex)
+      expr.dimension =
+          uint32_t(std::find(order.begin(), order.end(), expr.dimension) - order.begin());
 }
 
 void order_and_merge_axes(Draft& draft) {

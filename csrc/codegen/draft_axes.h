@@ -26,6 +26,9 @@ void for_each_access(AnyDraft& draft, const Visit& visit) {
   for (auto& store : draft.stores) visit(store.access, draft.buffers[store.buffer].type);
 }
 
+// Rearranges the axes: new axis i is old axis order[i].
+void permute_axes(Draft& draft, const std::vector<size_t>& order);
+
 // Puts parallel axes before reduction axes, each by falling stride in the accesses that touch most
 // memory, and makes one axis of neighbours that every access runs through as one.
 void order_and_merge_axes(Draft& draft);

@@ -19,6 +19,15 @@ size_t lane_dimension(const Kernel& kernel) {
   return parallel == 0 ? kNoDimension : parallel - 1;
 }
 
+bool is_unrolled(const Kernel& kernel) {
+  int64_t steps = 1;
+  for (Size extent : kernel.reduction) {
+    if (extent.slot) return false;
+    steps *= extent.value;
+  }
+  return kernel.axis == Axis::kParallel && !kernel.reduction.empty() && steps <= kMostUnrolledSteps;
+}
+
 std::vector<ExprId> operands_of(const Expr& expr) {
   std::vector<ExprId> operands = expr.arguments;
   for (const auto& indirect : expr.access.indirect) operands.push_back(indirect.index);

@@ -20,6 +20,15 @@ Dimensions reduction_dimensions(const Kernel& kernel);
 // Along which the vector lanes run; kNoDimension where there is none.
 size_t lane_dimension(const Kernel& kernel);
 
+// A work item's steps over reduction dimensions of these many points at most, all constants, are
+// written out one after the other.
+constexpr int64_t kMostUnrolledSteps = 16;
+bool is_unrolled(const Kernel& kernel);
+
+// The widest stride along the lanes at which whole vectors are sorted in registers. It is a
+// constant of the kernel then.
+constexpr int64_t kWidestTile = 8;
+
 // The expressions that `expr` reads: arguments, predicate, indirect indices of its access.
 std::vector<ExprId> operands_of(const Expr& expr);
 std::vector<ExprId> operands_of(const Store& store);

@@ -34,6 +34,8 @@ constexpr std::string_view kCpuText[] = {
     ,
 #include "codegen/prelude/cpu_memory.inc"
     ,
+#include "codegen/prelude/cpu_tiles.inc"
+    ,
 #include "codegen/prelude/cpu_reduce.inc"
     ,
 #include "codegen/prelude/cpu_math_float.inc"

@@ -1,5 +1,7 @@
 #include "codegen/print_access.h"
 
+#include "codegen/print_tiles.h"
+
 namespace torch_lazy::codegen {
 namespace {
 
@@ -110,6 +112,8 @@ std::string AccessPrinter::load(ExprId id, const Body& body) const {
   const Expr& expr = context_.kernel.exprs[id];
   const Access& access = expr.access;
   const std::string type = name_of(expr.type);
+  if (whole_tile(context_, expr))
+    return name_of_loaded_tile(context_, id, body) + "[" + tile_index(context_, access) + "]";
   const std::string from = address(expr.buffer, access, body);
   const bool predicated = expr.predicate != kNoPredicate;
   if (!context_.is_vector(id)) {
@@ -126,7 +130,9 @@ std::string AccessPrinter::load(ExprId id, const Body& body) const {
     return context_.call(gather, "v_int64",
                          {from, lane_indices(access, body), mask(expr.predicate, body)});
   }
-  return context_.call(gather, {from, name_of_size(lane_stride(access)), count(body)});
+  const std::string strided = "lazy_load_strided_" + type;
+  return context_.call(tile_of(context_, access, expr.predicate) ? strided : gather,
+                       {from, name_of_size(lane_stride(access)), count(body)});
 }
 
 std::string AccessPrinter::store(const Store& store, const Body& body) const {

@@ -32,13 +32,14 @@ class AccessPrinter {
 
   // Of the first lane's element.
   std::string address(uint32_t buffer, const Access& access, const Body& body) const;
+  // How many of the lanes are inside of the loop's range.
+  std::string count(const Body& body) const;
 
  private:
   bool is_row_of_memory(const Access& access, ExprId predicate) const;
   std::string work_item_offset(const Access& access) const;
   std::string lane_indices(const Access& access, const Body& body) const;
   std::string mask(ExprId predicate, const Body& body) const;
-  std::string count(const Body& body) const;
   std::string only_once() const;
   bool has_vector_index(const Access& access) const;
   Size lane_stride(const Access& access) const;

@@ -7,6 +7,7 @@
 //   the lanes t<id>_<what>      an expression's value    v<id>_<what>    a scalar's value in all
 //   lanes a<id>, x<id>      accumulators and, for arg reductions, their indices; also b, c, e, n, z
 //   m<id>             scratch ("memory") of a spilled expression
+//   u<id>_<buffer>, w<n>_<buffer>   tiles that are loaded or will be stored
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,9 @@ struct PrintContext {
   std::vector<bool> as_vectors;  // scalar expressions that something reads in all lanes
   std::set<std::string>& functions;  // of the prelude that have been called
   int scratch_lanes = 1;             // values that an element of scratch holds for each expression
+
+  // Unrolled steps spill to variables, which become registers.
+  bool uses_scratch() const { return schedule.scratch_values > 0 && !is_unrolled(kernel); }
 
   // A call of a function of the prelude.
   std::string call(const std::string& function, const std::vector<std::string>& arguments) const;

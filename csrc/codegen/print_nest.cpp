@@ -30,6 +30,7 @@ std::string least(const std::string& a, const std::string& b) {
 int NestPrinter::tile_copies(const Kernel& kernel, const Target& target, const Schedule& schedule) {
   if (kernel.axis == Axis::kReduction || schedule.sweeps.empty()) return 1;
   if (target.kind == Target::Kind::kCuda || kernel.parallel.empty()) return 1;
+  if (is_unrolled(kernel)) return 1;  // the steps are as good
   int cost = 0;
   for (const Sweep& sweep : schedule.sweeps) cost += cost_of(kernel, sweep);
   return copies_within(kernel.parallel.back(), cost <= 8 ? 4 : cost <= 24 ? 2 : 1, target.lanes);
@@ -55,7 +56,7 @@ void NestPrinter::print() {
     const int64_t step = int64_t{copies} * context_.target.lanes;
     print_lanes({"first", "last"}, copies,
                 is_multiple(kernel.block, step) && is_multiple(kernel.parallel.back(), step),
-                any_nontemporal(), [&](const Body& body) {
+                any_nontemporal() || any_tile(), [&](const Body& body) {
                   print_fetches_ahead(body);
                   print_tile(body);
                 });
@@ -65,7 +66,7 @@ void NestPrinter::print() {
 }
 
 void NestPrinter::print_scratch() {
-  if (context_.schedule.scratch_values == 0) return;
+  if (!context_.uses_scratch()) return;
   const Kernel& kernel = context_.kernel;
   std::string elements;
   for (Size extent : kernel.reduction) {
@@ -174,6 +175,8 @@ void NestPrinter::print_reduction_range() {
 
 void NestPrinter::print_tile(const Body& body) {
   const Schedule& schedule = context_.schedule;
+  print_loaded_tiles(body);
+  print_spilled_steps();
   for (size_t level = 0; level < schedule.rows.size(); ++level) {
     if (level > 0) print_sweep(level - 1, body);
     print_row_values(level, body);
@@ -217,7 +220,7 @@ bool NestPrinter::nontemporal(const std::vector<uint32_t>& stores) const {
   });
 }
 
-void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors, bool nontemporal,
+void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors, bool apart,
                               const PrintBody& print_body) {
   if (context_.is_cuda()) {
     out_.open("for (int64 i = " + range.first + " + lane; i < " + range.last +
@@ -235,7 +238,7 @@ void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors
     out_.close();
     return;
   }
-  const bool only_masked = masks && copies == 1 && context_.masks_are_free() && !nontemporal;
+  const bool only_masked = masks && copies == 1 && context_.masks_are_free() && !apart;
   if (only_masked) {
     out_.open("for (int64 i = " + range.first + "; i < " + range.last + "; i += " + step + ")");
     print_masked(range, print_body);

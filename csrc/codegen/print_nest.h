@@ -57,9 +57,9 @@ class NestPrinter {
   int sweep_copies(const Sweep& sweep) const;
   bool is_staged(const Sweep& sweep) const;
 
-  // A loop over [range) along the lanes: vectors of all lanes, then what is left.
-  // A body with non-temporal stores needs whole vectors wherever there are any.
-  void print_lanes(const Range& range, int copies, bool whole_vectors, bool nontemporal,
+  // A loop over [range) along the lanes: vectors of all lanes, then what is left. `apart`: whole
+  // vectors have a body of their own even if masks are free, as non-temporal stores and tiles want.
+  void print_lanes(const Range& range, int copies, bool whole_vectors, bool apart,
                    const PrintBody& print_body);
 
   void print_masked(const Range& range, const PrintBody& print_body);
@@ -67,6 +67,15 @@ class NestPrinter {
   // Whether any of `stores`, or of the kernel's, is non-temporal.
   bool nontemporal(const std::vector<uint32_t>& stores) const;
   bool any_nontemporal() const;
+
+  // Tiles are loaded before the steps of which each reads a part, and stored after those that make
+  // them.
+  void print_loaded_tiles(const Body& body);
+  void print_tiles_to_store(const Sweep& sweep, const Body& body);
+  void print_stored_tiles(const Sweep& sweep, const Body& body);
+  bool any_tile() const;
+  // What takes the place of scratch where steps are unrolled.
+  void print_spilled_steps();
 
   // The loads whose memory is asked for in a sweep before the one that reads it.
   struct Prefetch {
@@ -85,6 +94,7 @@ class NestPrinter {
   std::string outer_flat_index() const;
   std::string flat_index(const Body& body) const;
   std::string scratch_address(ExprId id, const Body& body) const;
+  std::string spilled_step(ExprId id) const;
   size_t innermost() const { return context_.kernel.reduction.size() - 1; }
   size_t depth_of(ExprId id) const;
   bool along_reduction() const { return context_.kernel.axis == Axis::kReduction; }

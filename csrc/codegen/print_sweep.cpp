@@ -5,6 +5,7 @@
 #include "codegen/op_cost.h"
 #include "codegen/print_expr.h"
 #include "codegen/print_nest.h"
+#include "codegen/print_tiles.h"
 
 namespace torch_lazy::codegen {
 namespace {
@@ -36,8 +37,10 @@ void NestPrinter::print_sweep(size_t number, const Body& tile) {
   for (ExprId id : sweep.reductions) reductions.emplace_back(context_, id, copies, staged);
 
   for (const auto& reduction : reductions) reduction.declare(reduction_.first, out_);
+  print_tiles_to_store(sweep, tile);
   const Kernel& kernel = context_.kernel;
   for (size_t depth = 0; depth < innermost(); ++depth) {
+    if (is_unrolled(kernel)) out_.line("#pragma unroll");
     const std::string index = "r" + std::to_string(depth);
     out_.open("for (int64 " + index + " = 0; " + index + " < " +
               name_of_size(kernel.reduction[depth]) + "; ++" + index + ")");
@@ -59,6 +62,7 @@ void NestPrinter::print_sweep(size_t number, const Body& tile) {
     print_innermost_loop(sweep, reductions, reduction_, tile);
   }
   for (size_t depth = 0; depth < innermost(); ++depth) out_.close();
+  print_stored_tiles(sweep, tile);
   for (const auto& reduction : reductions) reduction.finish(out_);
 }
 
@@ -68,6 +72,7 @@ void NestPrinter::print_innermost_loop(const Sweep& sweep, const Reductions& red
   const bool needs_flat = needs_flat_index(sweep) && innermost() > 0;
   if (!along_reduction()) {
     const std::string index = "r" + std::to_string(innermost());
+    if (is_unrolled(kernel)) out_.line("#pragma unroll");
     out_.open("for (int64 " + index + " = " + range.first + "; " + index + " < " + range.last +
               "; ++" + index + ")");
     if (needs_flat) out_.line("const int64 flat = " + outer_flat_index() + " + " + index + ";");
@@ -82,7 +87,7 @@ void NestPrinter::print_innermost_loop(const Sweep& sweep, const Reductions& red
   const Size total = kernel.reduction_total;
   const bool whole =
       !extent.slot && extent.value % step == 0 && !total.slot && total.value % step == 0;
-  print_lanes(range, copies, whole, nontemporal(sweep.stores),
+  print_lanes(range, copies, whole, nontemporal(sweep.stores) || any_tile(),
               [&](const Body& body) { print_innermost(sweep, reductions, body); });
 }
 
@@ -108,8 +113,11 @@ void NestPrinter::print_innermost(const Sweep& sweep, const Reductions& reductio
     const Type type = context_.kernel.exprs[id].type;
     const std::string load = std::string("lazy_load_") + scalar_type(type);
     for (const Body& copy : copies) {
+      const std::string value = context_.uses_scratch()
+                                    ? context_.call(load, {scratch_address(id, copy)})
+                                    : spilled_step(id);
       out_.line(std::string("const ") + vector_type(type) + " " + read_vector(context_, id, copy) +
-                " = " + context_.call(load, {scratch_address(id, copy)}) + ";");
+                " = " + value + ";");
     }
   }
   print_sweep_exprs(sweep, innermost(), body);
@@ -118,7 +126,9 @@ void NestPrinter::print_innermost(const Sweep& sweep, const Reductions& reductio
         std::string("lazy_store_") + scalar_type(context_.kernel.exprs[id].type);
     for (const Body& copy : copies) {
       const std::string value = read_vector(context_, id, copy);
-      out_.line(context_.call(store, {scratch_address(id, copy), value}) + ";");
+      out_.line(context_.uses_scratch()
+                    ? context_.call(store, {scratch_address(id, copy), value}) + ";"
+                    : spilled_step(id) + " = " + value + ";");
     }
   }
   for (const auto& reduction : reductions) {
@@ -127,8 +137,14 @@ void NestPrinter::print_innermost(const Sweep& sweep, const Reductions& reductio
   for (uint32_t number : sweep.stores) {
     const Store& store = context_.kernel.stores[number];
     const bool vector = is_vector_store(context_, store);
+    const bool in_tile = whole_tile(context_, store).has_value();
     for (const Body& copy : copies) {
-      if (vector || copy.copy == 0) out_.line(accesses_.store(store, copy));
+      if (in_tile)
+        out_.line(name_of_stored_tile(context_, number, copy) + "[" +
+                  tile_index(context_, store.access) +
+                  "] = " + read_vector(context_, store.expr, copy) + ";");
+      else if (vector || copy.copy == 0)
+        out_.line(accesses_.store(store, copy));
     }
   }
 }
@@ -147,6 +163,7 @@ bool NestPrinter::is_staged(const Sweep& sweep) const {
   const Kernel& kernel = context_.kernel;
   const Size extent = kernel.reduction.back();
   const int64_t steps = along_reduction() ? extent.value / context_.target.lanes : extent.value;
+  if (is_unrolled(kernel)) return false;
   if (kernel.reduction.size() == 1 && !extent.slot && steps <= kBlockSteps) return false;
   return std::any_of(sweep.reductions.begin(), sweep.reductions.end(),
                      [&](ExprId id) { return codegen::is_staged(kernel.exprs[id]); });
@@ -173,6 +190,10 @@ std::string NestPrinter::flat_index(const Body& body) const {
       along_reduction() ? lane_index(context_, body) : "r" + std::to_string(innermost());
   if (innermost() == 0) return index;
   return along_reduction() ? "flat + " + index : "flat";
+}
+
+std::string NestPrinter::spilled_step(ExprId id) const {
+  return "m" + std::to_string(id) + "[" + flat_index(Body{}) + "]";
 }
 
 std::string NestPrinter::scratch_address(ExprId id, const Body& body) const {

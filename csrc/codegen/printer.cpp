@@ -112,11 +112,12 @@ PrintedKernel print_kernel(const Kernel& kernel, const Target& target) {
              "(void* const* pointers, const int64* sizes, const double* numbers, int64 begin, "
              "int64 end)");
   }
-  print_arguments(kernel, cuda ? "arguments." : "", schedule.scratch_values > 0, out);
+  print_arguments(kernel, cuda ? "arguments." : "", context.uses_scratch(), out);
   NestPrinter(context, out).print();
   out.close();
-  return {prelude_for(target, functions) + out.take(), kernel.name,
-          schedule.scratch_values * static_cast<uint32_t>(context.scratch_lanes)};
+  const uint32_t scratch_values =
+      context.uses_scratch() ? schedule.scratch_values * uint32_t(context.scratch_lanes) : 0;
+  return {prelude_for(target, functions) + out.take(), kernel.name, scratch_values};
 }
 
 }  // namespace torch_lazy::codegen

@@ -130,7 +130,7 @@ kernel kernel_mul lanes=parallel block=S0
   for p0 < S1
   for p1 < S0
   %0: float = load in0[p0 * S0 + p1]
-  %1: float = load in1[p0 + p1 * S1]
+  %1: float = load in1[p0 + p1 * 4]
   %2: float = mul %0, %1
   store out2[p0 * S0 + p1] = %2
   # S = 8 4, 4 work items
@@ -138,9 +138,9 @@ kernel kernel_mul lanes=parallel block=S0
 }
 
 TEST(Lower, AxesAreInTheOrderOfTheStridesOfMostMemory) {
-  EXPECT_EQ(lowered(R"(graph(%a : Float(4, 8, strides=[1, 4], device=cpu),
+  EXPECT_EQ(lowered(R"(graph(%a : Float(40, 8, strides=[1, 40], device=cpu),
       %b : Float(8, strides=[1], device=cpu)):
-  %x : Float(4, 8, strides=[1, 4], device=cpu) = aten::mul(%a, %b)
+  %x : Float(40, 8, strides=[1, 40], device=cpu) = aten::mul(%a, %b)
   return (%x))"),
             R"(
 kernel kernel_mul lanes=parallel block=S0
@@ -153,7 +153,7 @@ kernel kernel_mul lanes=parallel block=S0
   %1: float = load in1[p0]
   %2: float = mul %0, %1
   store out2[p0 * S0 + p1] = %2
-  # S = 4 8, 8 work items
+  # S = 40 8, 8 work items
 )");
 }
 
@@ -174,7 +174,7 @@ kernel kernel_exp_mul lanes=parallel block=S0
   for p1 < S0
   %0: float = load in0[p0 * S0 + p1]
   %1: float = exp %0
-  %2: float = load in0[p0 + p1 * S0]
+  %2: float = load in0[p0 + p1 * 4]
   %3: float = exp %2
   %4: float = mul %1, %3
   store out1[p0 * S0 + p1] = %4
@@ -221,6 +221,46 @@ kernel kernel_sum lanes=parallel block=S0
   %1: float = reduce_sum %0
   store out1[p0] = %1
   # S = 8 4, 1 work items
+)");
+}
+
+TEST(Lower, AShortAxisThatIsNotMergedIsSteppedThroughByTheLanesOfALongOne) {
+  EXPECT_EQ(lowered(R"(graph(%a : Float(40, 3, strides=[3, 1], device=cpu),
+      %b : Float(3, strides=[1], device=cpu)):
+  %x : Float(40, 3, strides=[3, 1], device=cpu) = aten::mul(%a, %b)
+  return (%x))"),
+            R"(
+kernel kernel_mul lanes=parallel block=S0
+  buffer in0: float
+  buffer in1: float
+  buffer out2: float written
+  for p0 < S0
+  reduce r0 < 3
+  %0: float = load in0[p0 * 3 + r0]
+  %1: float = load in1[r0]
+  %2: float = mul %0, %1
+  store out2[p0 * 3 + r0] = %2
+  # S = 40, 1 work items
+)");
+}
+
+TEST(Lower, AReductionOfShortRowsHasItsLanesAcrossThem) {
+  EXPECT_EQ(lowered(R"(graph(%a : Float(40, 3, strides=[3, 1], device=cpu)):
+  %dims : int[] = prim::Constant[value=[1]]()
+  %keep : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %x : Float(40, strides=[1], device=cpu) = aten::sum(%a, %dims, %keep, %none)
+  return (%x))"),
+            R"(
+kernel kernel_sum lanes=parallel block=S0
+  buffer in0: float
+  buffer out1: float written
+  for p0 < S0
+  reduce r0 < 3
+  %0: float = load in0[p0 * 3 + r0]
+  %1: float = reduce_sum %0
+  store out1[p0] = %1
+  # S = 40, 1 work items
 )");
 }
 

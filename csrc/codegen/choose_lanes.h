@@ -1,0 +1,19 @@
+// Along which axis of a draft the vector lanes run.
+#pragma once
+
+#include "codegen/expression_builder.h"
+
+namespace torch_lazy::codegen {
+
+struct Lanes {
+  Axis axis;
+  bool unrolled = false;  // the extents of the reduction axes are constants of the source
+};
+
+// Chooses by an estimate of the vector operations of a run. Lanes may run along any parallel axis
+// but the innermost where the axes inside of it are short: it becomes the last parallel axis, and
+// the short ones, unless the draft reduces others, become reduction axes along which each work item
+// steps (`reduced`, though nothing is reduced). Expects the axes in order.
+Lanes choose_lanes(Draft& draft, int lanes);
+
+}  // namespace torch_lazy::codegen
