@@ -15,6 +15,8 @@ namespace {
 // indices, and the begin and end of its loops; what a reduction over the lanes does behind them.
 constexpr double kWorkItemCost = 16;
 constexpr double kOverLanesCost = 12;
+// Of each lane that is read or written by itself.
+constexpr double kLaneAccessCost = 4;
 // An estimate that is nearer than this to the usual choice's does not overrule it.
 constexpr double kWorthChoosing = 0.8;
 
@@ -79,7 +81,7 @@ class Estimate {
     const int64_t stride =
         choice.lanes < access.strides.size() ? access.strides[choice.lanes].value : 0;
     if (stride == 0 || stride == 1) return 0;
-    return double(stride <= kWidestTile ? stride : lanes_);
+    return stride <= kWidestTile ? double(stride) : kLaneAccessCost * lanes_;
   }
 
   const Draft& draft_;
@@ -111,6 +113,18 @@ Choice usual_choice(const Draft& draft) {
   return {along_parallel > along_reduction ? parallel - 1 : axes - 1, reduced};
 }
 
+// Lanes along another of the axes that are reduced than the innermost. The index that an arg
+// reduction gives counts the axes in their order.
+std::vector<Choice> choices_of_reduced_axes(const Draft& draft) {
+  std::vector<Choice> choices;
+  for (const Expr& expr : draft.exprs)
+    if (expr.op == Op::kReduceArgMax || expr.op == Op::kReduceArgMin) return choices;
+  const AxisSet reduced = reduced_axes(draft);
+  for (size_t axis = parallel_count(draft); axis + 1 < draft.extents.size(); ++axis)
+    choices.push_back({axis, reduced & ~bit(axis)});
+  return choices;
+}
+
 // The choices that leave short axes to the steps of a work item.
 std::vector<Choice> unrolled_choices(const Draft& draft) {
   std::vector<Choice> choices;
@@ -128,6 +142,22 @@ std::vector<Choice> unrolled_choices(const Draft& draft) {
   return choices;
 }
 
+// Puts the axes where a kernel has them for this choice.
+Lanes arrange(Draft& draft, const Choice& choice) {
+  const bool along_reduction = draft.reduced[choice.lanes];
+  std::vector<size_t> outside, inside;
+  for (size_t axis = 0; axis < draft.extents.size(); ++axis)
+    if (axis != choice.lanes) (choice.inside & bit(axis) ? inside : outside).push_back(axis);
+  std::vector<size_t> order = outside;
+  if (!along_reduction) order.push_back(choice.lanes);
+  order.insert(order.end(), inside.begin(), inside.end());
+  if (along_reduction) order.push_back(choice.lanes);
+  for (const size_t axis : inside) draft.reduced[axis] = true;
+  permute_axes(draft, order);
+  if (along_reduction) return {Axis::kReduction};
+  return {Axis::kParallel, true};
+}
+
 }  // namespace
 
 Lanes choose_lanes(Draft& draft, int lanes) {
@@ -137,7 +167,9 @@ Lanes choose_lanes(Draft& draft, int lanes) {
   const bool along_reduction = draft.reduced[best.lanes];
   bool changed = false;
   double least = kWorthChoosing * estimate.cost(best);
-  for (const Choice& choice : unrolled_choices(draft)) {
+  std::vector<Choice> others = unrolled_choices(draft);
+  for (const Choice& choice : choices_of_reduced_axes(draft)) others.push_back(choice);
+  for (const Choice& choice : others) {
     const double cost = estimate.cost(choice);
     if (cost >= least) continue;
     best = choice;
@@ -145,16 +177,7 @@ Lanes choose_lanes(Draft& draft, int lanes) {
     changed = true;
   }
   if (!changed) return {along_reduction ? Axis::kReduction : Axis::kParallel};
-  std::vector<size_t> order;
-  for (size_t axis = 0; axis < draft.extents.size(); ++axis)
-    if (axis != best.lanes && !(best.inside & bit(axis))) order.push_back(axis);
-  order.push_back(best.lanes);
-  for (size_t axis = 0; axis < draft.extents.size(); ++axis)
-    if (best.inside & bit(axis)) order.push_back(axis);
-  for (size_t axis = 0; axis < draft.extents.size(); ++axis)
-    draft.reduced[axis] = (best.inside & bit(axis)) != 0;
-  permute_axes(draft, order);
-  return {Axis::kParallel, true};
+  return arrange(draft, best);
 }
 
 }  // namespace torch_lazy::codegen

@@ -42,7 +42,7 @@ void NestPrinter::print() {
   print_kernel_scalars();
   print_prefetch_range();
   open_work_items();
-  print_work_item_index();
+  if (context_.is_cuda()) print_digits(work_item_digits(), "const int64", "item");
   print_work_item_scalars();
   print_reduction_range();
   const Kernel& kernel = context_.kernel;
@@ -61,6 +61,7 @@ void NestPrinter::print() {
                   print_tile(body);
                 });
   }
+  if (!context_.is_cuda()) print_next_work_item();
   out_.close();
   if (any_nontemporal()) out_.line(context_.call("lazy_end_nontemporal", {}) + ";");
 }
@@ -99,6 +100,7 @@ void NestPrinter::open_work_items() {
     out_.line("const int64 blocks = (" + name_of_size(kernel.parallel.back()) + " + " + block +
               " - 1) / " + block + ";");
   }
+  if (!context_.is_cuda()) print_first_work_item();
   if (context_.is_cuda()) {
     out_.line("const int lane = threadIdx.x;");
     out_.line("const int64 items = (int64)gridDim.x * blockDim.y;");
@@ -110,13 +112,9 @@ void NestPrinter::open_work_items() {
   }
 }
 
-void NestPrinter::print_work_item_index() {
+std::vector<NestPrinter::Digit> NestPrinter::work_item_digits() const {
   const Kernel& kernel = context_.kernel;
-  struct Digit {
-    std::string name;
-    std::string extent;
-  };
-  std::vector<Digit> digits;  // of the work item's number, the last the fastest
+  std::vector<Digit> digits;
   for (size_t i = 0; i < kernel.parallel.size(); ++i) {
     if (i == context_.lane_dimension) {
       digits.push_back({"block", "blocks"});
@@ -124,17 +122,39 @@ void NestPrinter::print_work_item_index() {
       digits.push_back({"p" + text_of(i), name_of_size(kernel.parallel[i])});
     }
   }
-  std::string rest = "item";
+  return digits;
+}
+
+void NestPrinter::print_digits(const std::vector<Digit>& digits, const std::string& type,
+                               const std::string& item) {
+  std::string rest = item;
   for (size_t i = digits.size(); i-- > 0;) {
     const Digit& digit = digits[i];
     if (i == 0) {
-      out_.line("const int64 " + digit.name + " = " + rest + ";");
+      out_.line(type + " " + digit.name + " = " + rest + ";");
     } else {
-      out_.line("const int64 " + digit.name + " = " + rest + " % " + digit.extent + ";");
+      out_.line(type + " " + digit.name + " = " + rest + " % " + digit.extent + ";");
       out_.line("const int64 item" + text_of(i) + " = " + rest + " / " + digit.extent + ";");
       rest = "item" + text_of(i);
     }
   }
+}
+
+// Where a thread goes from one work item to the next, it counts: short rows take no longer than the
+// divisions that a work item's number takes.
+void NestPrinter::print_first_work_item() {
+  print_digits(work_item_digits(), "int64", "begin");
+}
+
+void NestPrinter::print_next_work_item() {
+  const std::vector<Digit> digits = work_item_digits();
+  if (digits.empty()) return;
+  for (size_t i = digits.size(); i-- > 1;) {
+    out_.open("if (++" + digits[i].name + " == " + digits[i].extent + ")");
+    out_.line(digits[i].name + " = 0;");
+  }
+  out_.line("++" + digits[0].name + ";");
+  for (size_t i = 1; i < digits.size(); ++i) out_.close();
 }
 
 void NestPrinter::print_work_item_scalars() {

@@ -42,7 +42,16 @@ class NestPrinter {
   void print_scratch();
   void print_kernel_scalars();
   void open_work_items();
-  void print_work_item_index();
+  // Of a work item's number, the last the fastest: its indices along the parallel dimensions.
+  struct Digit {
+    std::string name;
+    std::string extent;
+  };
+  std::vector<Digit> work_item_digits() const;
+  void print_digits(const std::vector<Digit>& digits, const std::string& type,
+                    const std::string& item);
+  void print_first_work_item();
+  void print_next_work_item();
   void print_work_item_scalars();
   void print_reduction_range();
   void print_tile(const Body& body);

@@ -264,6 +264,31 @@ kernel kernel_sum lanes=parallel block=S0
 )");
 }
 
+TEST(Lower, AReductionOfLongColumnsAndShortRowsHasItsLanesAlongTheColumns) {
+  EXPECT_EQ(lowered(R"(graph(%a : Float(400, 3, strides=[3, 1], device=cpu),
+      %b : Float(3, strides=[1], device=cpu)):
+  %dims : int[] = prim::Constant[value=[0, 1]]()
+  %keep : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %p : Float(400, 3, strides=[3, 1], device=cpu) = aten::mul(%a, %b)
+  %x : Float(device=cpu) = aten::sum(%p, %dims, %keep, %none)
+  return (%x))"),
+            R"(
+kernel kernel_mul_sum lanes=reduction
+  buffer in0: float
+  buffer in1: float
+  buffer out2: float written
+  reduce r0 < S0
+  reduce r1 < S1
+  %0: float = load in0[r0 + r1 * 3]
+  %1: float = load in1[r0]
+  %2: float = mul %0, %1
+  %3: float = reduce_sum %2
+  store out2[0] = %3
+  # S = 3 400, 1 work items
+)");
+}
+
 TEST(Lower, ALongReductionToAPointIsCutIntoChunksAndCombined) {
   EXPECT_EQ(lowered(R"(graph(%a : Float(100000, strides=[1], device=cpu)):
   %dims : int[] = prim::Constant[value=[0]]()
