@@ -1,7 +1,6 @@
 #include "codegen/choose_lanes.h"
 
 #include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "codegen/draft_axes.h"
@@ -11,12 +10,16 @@
 namespace torch_lazy::codegen {
 namespace {
 
-// In the units of cost_of, which are vector instructions: the divisions that make a work item's
-// indices, and the begin and end of its loops; what a reduction over the lanes does behind them.
+// In the units of cost_of, which are vector instructions: the begin and end of a work item's loops;
+// what a reduction over the lanes does behind them.
 constexpr double kWorkItemCost = 16;
 constexpr double kOverLanesCost = 12;
 // Of each lane that is read or written by itself.
 constexpr double kLaneAccessCost = 4;
+// A step of a reduction that has one accumulator: it waits for the step before.
+constexpr double kChainedStepCost = 2;
+// Memory that stays in a core's own cache from one work item to the next.
+constexpr double kNearBytes = 512 * 1024;
 // An estimate that is nearer than this to the usual choice's does not overrule it.
 constexpr double kWorthChoosing = 0.8;
 
@@ -46,13 +49,13 @@ class Estimate {
       if (along_reduction && is_reduction(expr.op)) cost += items * kOverLanesCost;
       const AxisSet varying =
           is_reduction(expr.op) ? varying_[size_t(expr.arguments[0])] : varying_[i];
-      double once = cost_of(expr);
-      if (expr.op == Op::kLoad) once += cost_of_strides(expr.access, choice);
+      double once = is_reduction(expr.op) ? cost_of_step(choice) : cost_of(expr);
+      if (expr.op == Op::kLoad) once += cost_of_strides(expr.access, expr.type, choice);
       cost += once * evaluations(varying, choice, items);
     }
     for (const Store& store : draft_.stores)
-      cost +=
-          (1 + cost_of_strides(store.access, choice)) * evaluations(axes_of(store), choice, items);
+      cost += (1 + cost_of_strides(store.access, draft_.buffers[store.buffer].type, choice)) *
+              evaluations(axes_of(store), choice, items);
     return cost;
   }
 
@@ -76,12 +79,34 @@ class Estimate {
     return times;
   }
 
+  // Lanes across columns have one accumulator where a vector has all of them.
+  double cost_of_step(const Choice& choice) const {
+    const bool chained = !draft_.reduced[choice.lanes] && draft_.extents[choice.lanes] <= lanes_;
+    return chained && steps_inside(choice) > kMostUnrolledSteps ? kChainedStepCost : 1;
+  }
+
+  double steps_inside(const Choice& choice) const {
+    double steps = 1;
+    for (size_t axis = 0; axis < draft_.extents.size(); ++axis)
+      if (choice.inside & bit(axis)) steps *= extent(axis);
+    return steps;
+  }
+
   // Of a vector's load or store beyond that of a whole one.
-  double cost_of_strides(const Access& access, const Choice& choice) const {
-    const int64_t stride =
-        choice.lanes < access.strides.size() ? access.strides[choice.lanes].value : 0;
+  double cost_of_strides(const Access& access, Type type, const Choice& choice) const {
+    const int64_t stride = access.strides[choice.lanes].value;
     if (stride == 0 || stride == 1) return 0;
-    return stride <= kWidestTile ? double(stride) : kLaneAccessCost * lanes_;
+    if (stride > kWidestTile) return kLaneAccessCost * lanes_;
+    // The steps share what a tile loads; lanes along a reduction have the tile to themselves.
+    const double loads = draft_.reduced[choice.lanes] ? double(stride) : 0;
+    return (bytes_of(type) == 8 ? 2 : 1) * (loads + cost_of_sorting(stride));
+  }
+
+  // The permutations that each vector of a tile takes; see prelude/cpu_tiles.inc.
+  static double cost_of_sorting(int64_t stride) {
+    int64_t halvings = 0;
+    for (; stride % 2 == 0; stride /= 2) ++halvings;
+    return double(halvings + (stride > 1 ? stride : 0));
   }
 
   const Draft& draft_;
@@ -96,6 +121,13 @@ AxisSet reduced_axes(const Draft& draft) {
   return reduced;
 }
 
+double bytes_of(const Draft& draft, const Access& access, Type type) {
+  double bytes = double(bytes_of(type));
+  for (size_t axis = 0; axis < draft.extents.size(); ++axis)
+    if (access.strides[axis].value != 0) bytes *= double(draft.extents[axis]);
+  return bytes;
+}
+
 // Where most of the memory is read and written in a row.
 Choice usual_choice(const Draft& draft) {
   const size_t parallel = parallel_count(draft), axes = draft.extents.size();
@@ -104,24 +136,31 @@ Choice usual_choice(const Draft& draft) {
   if (parallel == 0) return {axes - 1, reduced};
   double along_parallel = 0, along_reduction = 0;
   for_each_access(draft, [&](const Access& access, Type type) {
-    double touched = double(bytes_of(type));
-    for (size_t i = 0; i < axes; ++i)
-      if (access.strides[i].value != 0) touched *= double(draft.extents[i]);
+    const double touched = bytes_of(draft, access, type);
     if (access.strides[parallel - 1].value == 1) along_parallel += touched;
     if (access.strides[axes - 1].value == 1) along_reduction += touched;
   });
   return {along_parallel > along_reduction ? parallel - 1 : axes - 1, reduced};
 }
 
-// Lanes along another of the axes that are reduced than the innermost. The index that an arg
-// reduction gives counts the axes in their order.
+// Whether work items with lanes along the axis would each read the lines of all.
+bool reads_far_memory_again(const Draft& draft, size_t axis) {
+  bool again = false;
+  for_each_access(draft, [&](const Access& access, Type type) {
+    again |= access.strides[axis].value > 1 && bytes_of(draft, access, type) > kNearBytes;
+  });
+  return again && parallel_count(draft) > 0;
+}
+
+// Lanes along any of the axes that are reduced. The index that an arg reduction gives counts the
+// axes in their order.
 std::vector<Choice> choices_of_reduced_axes(const Draft& draft) {
   std::vector<Choice> choices;
   for (const Expr& expr : draft.exprs)
     if (expr.op == Op::kReduceArgMax || expr.op == Op::kReduceArgMin) return choices;
   const AxisSet reduced = reduced_axes(draft);
-  for (size_t axis = parallel_count(draft); axis + 1 < draft.extents.size(); ++axis)
-    choices.push_back({axis, reduced & ~bit(axis)});
+  for (size_t axis = parallel_count(draft); axis < draft.extents.size(); ++axis)
+    if (!reads_far_memory_again(draft, axis)) choices.push_back({axis, reduced & ~bit(axis)});
   return choices;
 }
 

@@ -94,9 +94,9 @@ kernel kernel_mul lanes=parallel block=S0
 }
 
 TEST(Lower, EqualSizesShareASlot) {
-  EXPECT_EQ(lowered(R"(graph(%a : Float(8, 8, strides=[8, 1], device=cpu),
-      %b : Float(8, strides=[1], device=cpu)):
-  %x : Float(8, 8, strides=[8, 1], device=cpu) = aten::mul(%a, %b)
+  EXPECT_EQ(lowered(R"(graph(%a : Float(40, 40, strides=[40, 1], device=cpu),
+      %b : Float(40, strides=[1], device=cpu)):
+  %x : Float(40, 40, strides=[40, 1], device=cpu) = aten::mul(%a, %b)
   return (%x))"),
             R"(
 kernel kernel_mul lanes=parallel block=S0
@@ -109,7 +109,7 @@ kernel kernel_mul lanes=parallel block=S0
   %1: float = load in1[p1]
   %2: float = mul %0, %1
   store out2[p0 * S0 + p1] = %2
-  # S = 8, 8 work items
+  # S = 40, 40 work items
 )");
 }
 

@@ -34,7 +34,7 @@ Kernel copy_of_rows(Type type, int64_t count, int64_t row_of_x, int64_t row_of_y
 
 TEST_P(Tiles, AreWhatWasReadOrWrittenElementByElement) {
   const Type type = GetParam();
-  for (int64_t count : {2, 3, 5, 8}) {
+  for (int64_t count : {2, 3, 4, 6, 8}) {
     for (int64_t rows : {1, 15, 16, 83}) {
       const Kernel kernel = copy_of_rows(type, count, count, count);
       expect_as_evaluated(
@@ -47,7 +47,7 @@ TEST_P(Tiles, AreWhatWasReadOrWrittenElementByElement) {
 TEST_P(Tiles, WithGapsLeaveAloneWhatLiesBetween) {
   const Type type = GetParam();
   const int64_t rows = 35;
-  for (int64_t row_of_x : {4, 7}) {
+  for (int64_t row_of_x : {4, 5}) {
     // Memory ends with the last element.
     const Elements x = random_elements(type, (rows - 1) * row_of_x + 3);
     const Elements y = random_elements(type, (rows - 1) * 6 + 3, 2);
