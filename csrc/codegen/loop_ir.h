@@ -1,11 +1,11 @@
 // The loop IR: what one kernel computes, before any target's syntax. Values only; no PyTorch.
 //
 // A kernel is a nest of loops over *parallel* dimensions (what is in the results) around
-// *reduction* dimensions (what is summed away; may be none), an expression DAG over them, and
-// stores. Sizes, strides and offsets are `Size`s: slots of the kernel's integer arguments, or
-// constants where the code is to be specialised on them (a stride of 0 or 1 always is). Numbers of
-// the program (1.01, eps, lr) are slots of the double arguments, so that a changed number needs no
-// new kernel.
+// *reduction* dimensions (what is summed away, or only stepped through by each work item; may be
+// none), an expression DAG over them, and stores. Sizes, strides and offsets are `Size`s: slots of
+// the kernel's integer arguments, or constants where the code is to be specialised on them (a
+// stride of 0 or 1 always is). Numbers of the program (1.01, eps, lr) are slots of the double
+// arguments, so that a changed number needs no new kernel.
 //
 // Kernel ABI, on every target:
 //

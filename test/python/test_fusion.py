@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from behaviour import same_on
 
@@ -27,5 +28,27 @@ def test_halves_that_change_places_meet_in_one_tensor(device):
         turned = rotated(heads, angles.cos(), angles.sin())
         rows = turned.transpose(1, 2).reshape(2, 3, 16)
         return torch.cat([rows, rows.exp(), heads.transpose(1, 2).reshape(2, 3, 16)], -1)
+
+    same_on(device, program)
+
+
+@pytest.mark.parametrize("length", [2, 3, 4, 7, 8, 12])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_short_rows_are_as_eager_computes_them(device, length, dtype):
+    def program(where):
+        x = torch.linspace(-1, 1, 37 * length, device=where).view(37, length).to(dtype)
+        rows, columns = torch.arange(37.0, device=where), torch.arange(float(length), device=where)
+        scaled = x * columns.to(dtype) + rows.to(dtype)[:, None]
+        first = x[:, 0] - x[:, -1]
+        x += scaled.softmax(-1)
+        return torch.cat([x.sum(-1), x.amax(0), first, (x * scaled).argmax(-1).to(dtype)])
+
+    same_on(device, program)
+
+
+def test_a_sum_of_columns_and_rows_at_once_has_lanes_along_the_columns(device):
+    def program(where):
+        x = torch.linspace(-1, 1, 600, device=where).view(200, 3)
+        return (x * torch.arange(3.0, device=where)).sum() + x.sum(0)
 
     same_on(device, program)
