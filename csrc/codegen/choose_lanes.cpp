@@ -199,11 +199,15 @@ Lanes arrange(Draft& draft, const Choice& choice) {
 
 }  // namespace
 
+Lanes usual_lanes(const Draft& draft) {
+  if (draft.extents.empty()) return {Axis::kParallel};
+  return {draft.reduced[usual_choice(draft).lanes] ? Axis::kReduction : Axis::kParallel};
+}
+
 Lanes choose_lanes(Draft& draft, int lanes) {
   if (draft.extents.empty()) return {Axis::kParallel};
   const Estimate estimate(draft, lanes);
   Choice best = usual_choice(draft);
-  const bool along_reduction = draft.reduced[best.lanes];
   bool changed = false;
   double least = kWorthChoosing * estimate.cost(best);
   std::vector<Choice> others = unrolled_choices(draft);
@@ -215,7 +219,7 @@ Lanes choose_lanes(Draft& draft, int lanes) {
     least = cost;
     changed = true;
   }
-  if (!changed) return {along_reduction ? Axis::kReduction : Axis::kParallel};
+  if (!changed) return usual_lanes(draft);
   return arrange(draft, best);
 }
 

@@ -18,4 +18,7 @@ struct Lanes {
 // nothing is reduced). Expects the axes in order_and_merge_axes' order.
 Lanes choose_lanes(Draft& draft, int lanes);
 
+// The choice without an estimate, whose unit is a CPU's vector instruction.
+Lanes usual_lanes(const Draft& draft);
+
 }  // namespace torch_lazy::codegen

@@ -85,8 +85,7 @@ class Finisher {
   LoweredKernel finish() {
     prune(draft_);
     Kernel& kernel = lowered_.kernel;
-    const Lanes lanes =
-        reduction_total_ > 0 ? Lanes{Axis::kReduction} : choose_lanes(draft_, context_.lanes);
+    const Lanes lanes = choose_lanes();
     kernel.axis = lanes.axis;
     const size_t parallel = parallel_count(draft_);
     choose_work_items(parallel);
@@ -122,6 +121,11 @@ class Finisher {
   }
 
  private:
+  Lanes choose_lanes() {
+    if (reduction_total_ > 0) return {Axis::kReduction};
+    return context_.simt ? usual_lanes(draft_) : codegen::choose_lanes(draft_, context_.lanes);
+  }
+
   Size slot(int64_t value) {
     const auto [found, made] = slots_.emplace(value, uint32_t(lowered_.sizes.size()));
     if (made) lowered_.sizes.push_back(value);

@@ -43,8 +43,9 @@ struct LowerContext {
   const std::vector<Layout>& layouts;
   // By graph input: elements from the start of its storage to its first element.
   const std::vector<int64_t>& input_offsets;
-  int lanes = 16;   // of the target's vectors
-  int threads = 1;  // to cut long reductions for
+  int lanes = 16;     // of the target's vectors
+  int threads = 1;    // to cut long reductions for
+  bool simt = false;  // the lanes are threads, which do not sort elements among their registers
 };
 
 // One kernel, or two where one long reduction is cut into chunks (the second reduces the first's

@@ -24,6 +24,7 @@ struct PlanOptions {
   const OperatorTable* operators = nullptr;
   // What takes parts of the graph whole, before `operators`, which is not null then.
   const GraphCompiler* graphs = nullptr;
+  bool simt = false;  // lanes are threads, as on a GPU
 };
 
 // `inputs` describes the graph's inputs.

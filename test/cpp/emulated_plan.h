@@ -129,7 +129,7 @@ inline EmulatedWindow run_emulated(const TapeBuilder& window, const TapeBuilder:
     inputs.push_back({input.storage, input.storage_bytes, input.offset, input.cpu});
   }
   const CoreGraph core = core_graph_of(*graph.graph, inputs);
-  Plan plan = make_plan(core, inputs, {/*lanes=*/32, /*threads=*/1});
+  Plan plan = make_plan(core, inputs, {.lanes = 32, .simt = true});
   EmulatedWindow result;
   const TensorsOnEmulatedDevice device;
   PlanExecutable executable(
