@@ -28,7 +28,7 @@
 
 namespace torch_lazy {
 
-class TORCH_LAZY_API RuntimeGuard final : public c10::impl::DeviceGuardImplInterface {
+class RuntimeGuard final : public c10::impl::DeviceGuardImplInterface {
  public:
   using Device = c10::Device;
   using DeviceIndex = c10::DeviceIndex;
@@ -75,9 +75,9 @@ class TORCH_LAZY_API RuntimeGuard final : public c10::impl::DeviceGuardImplInter
   }
 
   void record(void** event, const Stream& stream, DeviceIndex, c10::EventFlag) const override {
+    const uint64_t number = runtime_.record_event(stream.device_index());
     if (!*event) *event = new Event;
-    *static_cast<Event*>(*event) = {stream.device_index(),
-                                    runtime_.record_event(stream.device_index())};
+    *static_cast<Event*>(*event) = {stream.device_index(), number};
   }
   void block(void*, const Stream&) const override {}
   // Null is one that was not recorded.
@@ -140,9 +140,14 @@ class TORCH_LAZY_API RuntimeHooks : public at::PrivateUse1HooksInterface {
   DeviceRuntime& runtime_;
 };
 
-class TORCH_LAZY_API RuntimeAllocator final : public c10::Allocator {
+class RuntimeAllocator final : public c10::Allocator {
  public:
-  explicit RuntimeAllocator(DeviceRuntime& runtime) { runtime_ = &runtime; }
+  // Of the runtime that register_runtime() has registered.
+  static RuntimeAllocator& of(DeviceRuntime& runtime) {
+    runtime_ = &runtime;
+    static auto& allocator = *new RuntimeAllocator;
+    return allocator;
+  }
 
   c10::DataPtr allocate(size_t bytes) override {
     const c10::Device here = RuntimeGuard::device(-1);
@@ -182,17 +187,21 @@ inline at::Tensor runtime_empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef
                                            c10::dtype_or_default(dtype));
 }
 
-// Registers the device with PyTorch under the runtime's name, without factories. Raises where
-// somebody else has the key, which PyTorch has one of. What it is given lives as long as the
-// process.
-inline void register_runtime(DeviceRuntime& runtime, c10::Allocator& allocator,
-                             RuntimeHooks& hooks) {
+// Raises where somebody else has the key, which PyTorch has one of, or there is no device.
+inline void check_registrable(DeviceRuntime& runtime) {
   const std::string name = runtime.type_name();
   TORCH_CHECK(!c10::impl::hasDeviceGuardImpl(c10::kPrivateUse1), "device '", name,
               "' cannot be made: another package has registered device '",
               c10::get_privateuse1_backend(), "', and PyTorch has one such device a process");
   TORCH_CHECK(runtime.device_count() > 0, "there is no device '", name, "' in this machine");
-  c10::register_privateuse1_backend(name);
+}
+
+// Registers the device with PyTorch under the runtime's name, without factories; raises as
+// check_registrable() does. What it is given lives as long as the process.
+inline void register_runtime(DeviceRuntime& runtime, c10::Allocator& allocator,
+                             RuntimeHooks& hooks) {
+  check_registrable(runtime);
+  c10::register_privateuse1_backend(runtime.type_name());
   c10::SetAllocator(c10::kPrivateUse1, &allocator);
   static const RuntimeGuard guard(runtime);
   static const c10::impl::DeviceGuardImplRegistrar registrar(c10::kPrivateUse1, &guard);
@@ -201,7 +210,8 @@ inline void register_runtime(DeviceRuntime& runtime, c10::Allocator& allocator,
 
 // The same with memory as the runtime allocates it, and factories.
 inline void register_runtime(DeviceRuntime& runtime) {
-  register_runtime(runtime, *new RuntimeAllocator(runtime), *new RuntimeHooks(runtime));
+  check_registrable(runtime);  // before the runtime becomes the allocator's
+  register_runtime(runtime, RuntimeAllocator::of(runtime), *new RuntimeHooks(runtime));
   auto& aten = *new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1,
                                    __FILE__, __LINE__);
   aten.impl("empty.memory_format", &runtime_empty);
