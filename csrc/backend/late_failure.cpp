@@ -13,7 +13,7 @@ namespace torch_lazy {
 namespace {
 
 constexpr size_t kRemembered = 16384;
-constexpr char kRaisedBy[] = "raised by the deferred operation ";
+constexpr char kRaisedBy[] = "raised by the ";
 
 struct Submitted {
   Submission number = kNoSubmission;
@@ -30,6 +30,9 @@ Submissions& submissions() {
   static auto& instance = *new Submissions;
   return instance;
 }
+
+// What is made during a fork is not covered by it.
+[[maybe_unused]] Submissions& made_at_load = submissions();
 
 SubmissionNames& names() {
   static SubmissionNames instance;
@@ -65,7 +68,7 @@ void raise_late(Submission submission, const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (c10::Error& raised) {
-    name_operation(raised, *operation->name, names().location(operation->location));
+    name_operation(raised, "operation " + *operation->name, names().location(operation->location));
     throw;
   }
 }

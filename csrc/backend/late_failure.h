@@ -27,7 +27,8 @@ constexpr Submission kNoSubmission = 0;
 TORCH_LAZY_API Submission current_submission();
 
 // Raises the error again, and tells the user which operation it comes from, as far as that is still
-// known. A c10::Error keeps its type; what is no c10::Error is raised as it is.
+// known: the first one, where a command does several. A c10::Error keeps its type, and is changed,
+// so each is raised by one thread; what is no c10::Error is raised as it is.
 [[noreturn]] TORCH_LAZY_API void raise_late(Submission submission, const std::exception_ptr& error);
 
 // The command, which raises what it raises by raise_late(), for the operation of this thread now.
@@ -40,14 +41,16 @@ struct SubmittedOperation {
   uint64_t location = 0;              // a LocationId
 };
 
-// Tells the calling thread's operation, and what a location is called: the core's, from above.
+// Tells the calling thread's operation, and what a location is called: the core's, from above. Set
+// once, when the core is loaded and no device has work.
 struct SubmissionNames {
   SubmittedOperation (*current)() = nullptr;
   std::string (*location)(uint64_t) = nullptr;
 };
 void set_submission_names(const SubmissionNames& names);
 
-// Adds the operation and its line to what the error says, unless it has been told one before.
+// Adds the operation, "deferred operation aten::neg", and its line to what the error says, unless
+// it has been told one before.
 void name_operation(c10::Error& error, const std::string& operation, const std::string& location);
 bool names_operation(const c10::Error& error);
 

@@ -15,6 +15,7 @@ RunningWindow::~RunningWindow() {
 }
 
 const Tape::Entry* RunningWindow::entry(int64_t node) const {
+  if (node < 0) return nullptr;
   auto operation = size_t(node);
   if (!operations_.empty()) {
     if (operation >= operations_.size()) return nullptr;

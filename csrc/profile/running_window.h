@@ -45,7 +45,7 @@ class RunningWindow {
   const Tape& tape_;
   const c10::ArrayRef<uint32_t> operations_;
   const bool shown_;
-  int64_t node_ = 0;
+  int64_t node_ = -1;  // none yet
   RunningWindow* const outer_;
 };
 

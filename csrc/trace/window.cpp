@@ -61,7 +61,7 @@ std::exception_ptr with_location(const std::exception_ptr& error, const Tape::En
   try {
     std::rethrow_exception(error);
   } catch (c10::Error& raised) {
-    name_operation(raised, entry.op->name, to_string(entry.location));
+    name_operation(raised, "deferred operation " + entry.op->name, to_string(entry.location));
     return std::current_exception();
   } catch (...) {
     return std::current_exception();

@@ -63,6 +63,7 @@ TEST_F(LateFailure, NamesTheNodeThatTheThreadWorkedForThen) {
 TEST_F(LateFailure, KeepsWhatItWasFirstToldToBe) {
   const Tape tape = two_operations();
   RunningWindow window(tape, {}, false);
+  window.enter(0);
   c10::Error error("the command failed");
   name_operation(error, "aten::mm", "first.py:1");
 
@@ -80,6 +81,7 @@ TEST_F(LateFailure, IsRaisedAsItIsOutsideOfAnOperation) {
 TEST_F(LateFailure, IsRaisedAsItIsOnceItsOperationIsForgotten) {
   const Tape tape = two_operations();
   RunningWindow window(tape, {}, false);
+  window.enter(0);
   const Submission first = current_submission();
   for (int i = 0; i < 16384; ++i) current_submission();
 
@@ -87,7 +89,12 @@ TEST_F(LateFailure, IsRaisedAsItIsOnceItsOperationIsForgotten) {
 }
 
 TEST_F(LateFailure, OfAnotherTypeKeepsIt) {
-  EXPECT_THROW(raise_late(1, std::make_exception_ptr(std::bad_alloc())), std::bad_alloc);
+  const Tape tape = two_operations();
+  RunningWindow window(tape, {}, false);
+  window.enter(0);
+  const Submission known = current_submission();
+
+  EXPECT_THROW(raise_late(known, std::make_exception_ptr(std::bad_alloc())), std::bad_alloc);
 }
 
 }  // namespace

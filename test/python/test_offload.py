@@ -192,7 +192,7 @@ print(hot(step, 1).tolist() == (x.cpu() + 1).tanh().mul(3).tolist())
 
     error, operation, line, equal = printed.splitlines()
     assert error == "accel: this command was to fail"
-    assert operation == "  raised by the deferred operation aten::tanh"
+    assert operation == "  raised by the operation aten::tanh"
     assert line.startswith("  recorded at <string>:")
     assert equal == "True"
 

@@ -3,7 +3,6 @@
 
 #include <ATen/ScalarOps.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/stack.h>
 #include <ATen/ops/from_blob.h>
 
 #include <torch_lazy/backend/backend_library.h>

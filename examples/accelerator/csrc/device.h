@@ -35,6 +35,7 @@ struct Faults {
 class Device final : public torch_lazy::DeviceRuntime {
  public:
   using Index = c10::DeviceIndex;
+  using Command = std::function<void()>;
 
   std::string type_name() const override { return "accel"; }
   Index device_count() const override { return 2; }
@@ -56,10 +57,10 @@ class Device final : public torch_lazy::DeviceRuntime {
 
   /// Appends a command. What it throws is thrown by whoever waits next; the commands behind it run.
   /// In a command it runs at once, and there is nothing to wait for.
-  void enqueue(std::function<void()> command) {
+  void enqueue(Command command) {
     if (queue_.inThreadPool()) return command();
     TORCH_CHECK(process_ == getpid(), "accel: a forked process has no device; start it with spawn");
-    command = named([this, command = std::move(command)] { perform(command); });
+    command = named.load()([this, command = std::move(command)] { perform(command); });
     const std::lock_guard lock(mutex_);
     queue_.run([this, command = std::move(command)]() mutable { complete(std::move(command)); });
     ++enqueued_;
@@ -82,7 +83,7 @@ class Device final : public torch_lazy::DeviceRuntime {
   void synchronize() { wait_for(0, enqueued_); }
 
   /// What makes failures of a command tell where it comes from: torch_lazy's where that is loaded.
-  std::function<void()> (*named)(std::function<void()>) = [](auto command) { return command; };
+  std::atomic<Command (*)(Command)> named{[](Command command) { return command; }};
 
   void inject(const Faults& faults) {
     const std::lock_guard lock(mutex_);
@@ -90,7 +91,7 @@ class Device final : public torch_lazy::DeviceRuntime {
   }
 
  private:
-  void perform(const std::function<void()>& command) {
+  void perform(const Command& command) {
     std::unique_lock lock(mutex_);
     const bool fails = faults_.failing_command > 0 && --faults_.failing_command == 0;
     const std::chrono::microseconds delay(faults_.random() % (faults_.longest_delay + 1));
@@ -101,7 +102,7 @@ class Device final : public torch_lazy::DeviceRuntime {
     command();
   }
 
-  void complete(std::function<void()> command) {
+  void complete(Command command) {
     std::exception_ptr error;
     try {
       command();
