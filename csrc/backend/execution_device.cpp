@@ -1,5 +1,6 @@
 #include "backend/execution_device.h"
 
+#include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/TensorOptions.h>
@@ -46,6 +47,16 @@ c10::DispatchKey autocast_key_of(c10::DeviceType type) {
   return product && product->hasKernelForDispatchKey(key) ? key : c10::DispatchKey::AutocastCPU;
 }
 
+bool has_generators(c10::DeviceType type) {
+  if (type == c10::kPrivateUse1 && !at::isPrivateUse1HooksRegistered()) return false;
+  try {
+    at::globalContext().getAcceleratorHooksInterface(type).getDefaultGenerator(0);
+    return true;
+  } catch (const c10::Error&) {  // what PyTorch's hooks do unless somebody overrides them
+    return false;
+  }
+}
+
 ExecutionDevice describe(c10::DeviceType type) {
   ExecutionDevice device;
   if (type == c10::DeviceType::CPU) return device;
@@ -56,6 +67,7 @@ ExecutionDevice describe(c10::DeviceType type) {
   device.type = type;
   device.key = c10::computeDispatchKey(std::nullopt, std::nullopt, c10::Device(type));
   device.autocast_key = autocast_key_of(type);
+  device.has_generators = has_generators(type);
   device.guard = c10::impl::getDeviceGuardImpl(type);
   device.count = device.guard->deviceCount();
   TORCH_CHECK(device.count > 0, "device lazy is to live on device ", name,

@@ -26,6 +26,7 @@ struct ExecutionDevice {
   // Whose registrations say what autocast casts: the device's own where it has any.
   c10::DispatchKey autocast_key = c10::DispatchKey::AutocastCPU;
   c10::DeviceIndex count = 1;
+  bool has_generators = true;  // else its random numbers are the CPU's generators'
   // Of streams, events and the current device; null on the CPU, which has none of them.
   const c10::impl::DeviceGuardImplInterface* guard = nullptr;
 

@@ -66,17 +66,11 @@ class LazyGenerator final : public c10::GeneratorImpl {
   at::Generator inner_;
 };
 
-// What the execution device's hooks give; the CPU's where it has no generators.
-template <typename OfDevice, typename OfCpu>
-at::Generator of_device_or_cpu(const OfDevice& of_device, const OfCpu& of_cpu) {
+// Null where the CPU's generators draw.
+const at::AcceleratorHooksInterface* hooks_with_generators() {
   const ExecutionDevice& device = execution_device();
-  if (device.is_cpu()) return of_cpu();
-  if (device.type == c10::kPrivateUse1 && !at::isPrivateUse1HooksRegistered()) return of_cpu();
-  try {
-    return of_device(at::globalContext().getAcceleratorHooksInterface(device.type));
-  } catch (const c10::NotImplementedError&) {
-    return of_cpu();
-  }
+  if (device.is_cpu() || !device.has_generators) return nullptr;
+  return &at::globalContext().getAcceleratorHooksInterface(device.type);
 }
 
 c10::DeviceIndex known_index(c10::DeviceIndex index) {
@@ -88,16 +82,14 @@ c10::DeviceIndex known_index(c10::DeviceIndex index) {
 
 at::Generator make_lazy_generator(c10::DeviceIndex index) {
   const c10::DeviceIndex known = known_index(index);
-  at::Generator inner = of_device_or_cpu(
-      [&](const at::AcceleratorHooksInterface& hooks) { return hooks.getNewGenerator(known); },
-      [] { return at::detail::createCPUGenerator(); });
+  const auto* const hooks = hooks_with_generators();
+  at::Generator inner = hooks ? hooks->getNewGenerator(known) : at::detail::createCPUGenerator();
   return at::make_generator<LazyGenerator>(std::move(inner), known);
 }
 
 at::Generator inner_default_generator(c10::DeviceIndex index) {
-  return of_device_or_cpu(
-      [&](const at::AcceleratorHooksInterface& hooks) { return hooks.getDefaultGenerator(index); },
-      [] { return at::detail::getDefaultCPUGenerator(); });
+  const auto* const hooks = hooks_with_generators();
+  return hooks ? hooks->getDefaultGenerator(index) : at::detail::getDefaultCPUGenerator();
 }
 
 at::Generator default_lazy_generator(c10::DeviceIndex index) {
