@@ -1,10 +1,11 @@
-// Histograms of integers. The CPU has no kernel for them and CUDA has, so libraries that know "cpu"
-// and else expect CUDA's habits give them to every other device.
+// Histograms of integers where operators run on the CPU. It has no kernel for them and CUDA has, so
+// libraries that know "cpu" and else expect CUDA's habits give them to every other device.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/histc_ops.h>
 
 #include "device/register.h"
 #include "device/unboxed.h"
+#include "offload/runtime_device.h"
 
 namespace torch_lazy {
 namespace {
@@ -12,7 +13,8 @@ namespace {
 // Counts are exact in float64, and come back as the integers that CUDA gives.
 at::Tensor histc(const at::Tensor& self, int64_t bins, const at::Scalar& min,
                  const at::Scalar& max) {
-  if (!c10::isIntegralType(self.scalar_type(), /*includeBool=*/false))
+  const bool on_cpu = execution_device().is_cpu() || is_offloaded();
+  if (!on_cpu || !c10::isIntegralType(self.scalar_type(), /*includeBool=*/false))
     return Unboxed<at::_ops::histc>::kernel(self, bins, min, max);
   return at::_ops::histc::call(self.to(at::kDouble), bins, min, max).to(self.scalar_type());
 }
