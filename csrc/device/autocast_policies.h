@@ -17,7 +17,7 @@ enum class AutocastPolicy {
   kFloatResult,    // `dtype=torch.float32` unless the call names a dtype
   kFloatOverload,  // the overload that takes a dtype is called with float32
   kPromote,        // to the widest dtype among the arguments, at least autocast's
-  kOwn,            // the device's own kernel decides, to which lazy tensors are nothing to cast
+  kOwn,  // the device's own kernel is called: it refuses what autocast bans, casts nothing
 };
 
 struct AutocastPolicies {

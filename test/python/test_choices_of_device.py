@@ -66,7 +66,7 @@ for result in hot(step):
     ]
 
 
-def test_what_only_the_device_lists_is_its_own_kernels_to_decide(accelerator_site):
+def test_what_autocast_bans_is_the_devices_own_kernel_to_refuse(accelerator_site):
     script = """
 try:
     with torch.autocast("lazy"):
