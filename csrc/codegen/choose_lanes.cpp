@@ -20,6 +20,8 @@ constexpr double kLaneAccessCost = 4;
 constexpr double kChainedStepCost = 2;
 // Memory that stays in a core's own cache from one work item to the next.
 constexpr double kNearBytes = 512 * 1024;
+// Steps are written out one after the other: so much of what they do in all, which bounds the code.
+constexpr double kMostUnrolledCost = 512;
 // An estimate that is nearer than this to the usual choice's does not overrule it.
 constexpr double kWorthChoosing = 0.8;
 
@@ -37,6 +39,13 @@ class Estimate {
  public:
   Estimate(const Draft& draft, int lanes)
       : draft_(draft), lanes_(lanes), varying_(varying_axes(draft)) {}
+
+  // Of a step of a work item, without what it reads and writes.
+  double cost_of_body() const {
+    double cost = 0;
+    for (const Expr& expr : draft_.exprs) cost += is_reduction(expr.op) ? 1 : cost_of(expr);
+    return cost;
+  }
 
   double cost(const Choice& choice) const {
     const bool along_reduction = draft_.reduced[choice.lanes];
@@ -165,20 +174,25 @@ std::vector<Choice> choices_of_reduced_axes(const Draft& draft) {
 }
 
 // The choices that leave short axes to the steps of a work item.
-std::vector<Choice> unrolled_choices(const Draft& draft) {
+std::vector<Choice> unrolled_choices(const Draft& draft, double cost_of_body) {
   std::vector<Choice> choices;
   const size_t parallel = parallel_count(draft);
   AxisSet inside = reduced_axes(draft);
   int64_t steps = 1;
   for (size_t axis = parallel; axis < draft.extents.size(); ++axis) steps *= draft.extents[axis];
   const bool reduces = inside != 0;
-  for (size_t axis = parallel; axis-- > 0 && steps <= kMostUnrolledSteps;) {
+  const double most_steps = std::min(double(kMostUnrolledSteps), kMostUnrolledCost / cost_of_body);
+  for (size_t axis = parallel; axis-- > 0 && double(steps) <= most_steps;) {
     if (inside != 0) choices.push_back({axis, inside});
     if (reduces) continue;
     inside |= bit(axis);
     steps *= draft.extents[axis];
   }
   return choices;
+}
+
+Lanes lanes_along(const Draft& draft, const Choice& choice) {
+  return {draft.reduced[choice.lanes] ? Axis::kReduction : Axis::kParallel};
 }
 
 // Puts the axes where a kernel has them for this choice.
@@ -201,16 +215,17 @@ Lanes arrange(Draft& draft, const Choice& choice) {
 
 Lanes usual_lanes(const Draft& draft) {
   if (draft.extents.empty()) return {Axis::kParallel};
-  return {draft.reduced[usual_choice(draft).lanes] ? Axis::kReduction : Axis::kParallel};
+  return lanes_along(draft, usual_choice(draft));
 }
 
 Lanes choose_lanes(Draft& draft, int lanes) {
   if (draft.extents.empty()) return {Axis::kParallel};
   const Estimate estimate(draft, lanes);
-  Choice best = usual_choice(draft);
+  const Choice usual = usual_choice(draft);
+  Choice best = usual;
   bool changed = false;
   double least = kWorthChoosing * estimate.cost(best);
-  std::vector<Choice> others = unrolled_choices(draft);
+  std::vector<Choice> others = unrolled_choices(draft, estimate.cost_of_body());
   for (const Choice& choice : choices_of_reduced_axes(draft)) others.push_back(choice);
   for (const Choice& choice : others) {
     const double cost = estimate.cost(choice);
@@ -219,7 +234,7 @@ Lanes choose_lanes(Draft& draft, int lanes) {
     least = cost;
     changed = true;
   }
-  if (!changed) return usual_lanes(draft);
+  if (!changed) return lanes_along(draft, usual);
   return arrange(draft, best);
 }
 

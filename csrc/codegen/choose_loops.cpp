@@ -85,7 +85,7 @@ class Finisher {
   LoweredKernel finish() {
     prune(draft_);
     Kernel& kernel = lowered_.kernel;
-    const Lanes lanes = choose_lanes();
+    const Lanes lanes = lanes_of_target();
     kernel.axis = lanes.axis;
     const size_t parallel = parallel_count(draft_);
     choose_work_items(parallel);
@@ -101,8 +101,10 @@ class Finisher {
       access.offset = size(access.offset.value);
       for (size_t axis = 0; axis < access.strides.size(); ++axis) {
         Size& stride = access.strides[axis];
-        const bool in_tile = axis == lane_dimension(kernel) || (lanes.unrolled && axis >= parallel);
-        if (!in_tile || stride.value > kWidestTile) stride = size(stride.value);
+        // The strides of tiles are constants too.
+        const bool in_tile = !context_.simt && (axis == lane_dimension(kernel) ||
+                                                (lanes.unrolled && axis >= parallel));
+        if (!in_tile || stride.value < 0 || stride.value > kWidestTile) stride = size(stride.value);
       }
       for (Access::Indirect& indirect : access.indirect)
         indirect.stride = size(indirect.stride.value);
@@ -121,9 +123,9 @@ class Finisher {
   }
 
  private:
-  Lanes choose_lanes() {
+  Lanes lanes_of_target() {
     if (reduction_total_ > 0) return {Axis::kReduction};
-    return context_.simt ? usual_lanes(draft_) : codegen::choose_lanes(draft_, context_.lanes);
+    return context_.simt ? usual_lanes(draft_) : choose_lanes(draft_, context_.lanes);
   }
 
   Size slot(int64_t value) {
@@ -132,7 +134,7 @@ class Finisher {
     return Size::of_slot(found->second);
   }
 
-  // Strides and offsets of 0 and 1 are what code is specialised on, and the strides of tiles.
+  // Strides and offsets of 0 and 1 are what code is specialised on.
   Size size(int64_t value) {
     return value == 0 || value == 1 ? Size::constant(value) : slot(value);
   }
