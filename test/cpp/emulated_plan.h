@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,11 +44,13 @@ class TensorsOnEmulatedDevice {
         std::shared_ptr<simt::DeviceMemory> memory;
         void* address;
       };
+      const std::lock_guard<std::mutex> lock(mutex());
       auto* block = new Block{memory_, memory_->allocate(bytes, 512, "tensor")};
       // The host writes too, of which nothing is seen.
       memory_->mark_initialized(block->address, bytes);
       const auto free = [](void* context) {
         const std::unique_ptr<Block> owned(static_cast<Block*>(context));
+        const std::lock_guard<std::mutex> lock(mutex());
         owned->memory->free(owned->address);
       };
       return {block->address, block, free, c10::kCPU};
@@ -57,6 +60,12 @@ class TensorsOnEmulatedDevice {
     }
 
    private:
+    // Of what threads that compile for earlier tests allocate and free meanwhile.
+    static std::mutex& mutex() {
+      static std::mutex guard;
+      return guard;
+    }
+
     std::shared_ptr<simt::DeviceMemory> memory_;
   };
 

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -14,6 +14,7 @@
 #include "codegen/loop_ir.h"
 #include "codegen/printer.h"
 #include "emulated_kernel.h"
+#include "guarded_memory.h"
 #include "loop_arguments.h"
 #include "loop_evaluator.h"
 
@@ -49,18 +50,19 @@ inline std::vector<Elements> evaluated(const Kernel& kernel, KernelArguments arg
   return arguments.buffers;
 }
 
-// What they hold after the printed kernel has run in two calls.
+// What they hold after the printed kernel has run in two calls. Beyond the end of the buffers that
+// `at` says accesses fault.
 inline std::vector<Elements> compiled_and_run(const Kernel& kernel, KernelArguments arguments,
-                                              const CpuTarget& target) {
+                                              const CpuTarget& target, GuardedMemory::At at) {
   const PrintedKernel printed = print_kernel(kernel, target.target);
   const auto compiled = compile_kernel(printed.source, printed.entry, target.compile_for);
-  std::vector<std::vector<char>> shifted;
+  std::deque<GuardedMemory> memory;
   std::vector<void*> pointers;
   for (Elements& elements : arguments.buffers) {
-    std::vector<char>& memory = shifted.emplace_back(elements.bytes.size() + 128);
-    char* line = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
-    pointers.push_back(line + (arguments.aligned ? 0 : bytes_of(elements.type)));
-    std::copy(elements.bytes.begin(), elements.bytes.end(), static_cast<char*>(pointers.back()));
+    const size_t shift = arguments.aligned ? 0 : bytes_of(elements.type);
+    char* const begin = memory.emplace_back(elements.bytes.size() + shift, at).data() + shift;
+    pointers.push_back(begin);
+    std::copy(elements.bytes.begin(), elements.bytes.end(), begin);
   }
   const int64_t reduced = product_of(kernel.reduction, arguments);
   std::vector<char> scratch(scratch_bytes(printed.scratch_values, reduced));
@@ -72,7 +74,8 @@ inline std::vector<Elements> compiled_and_run(const Kernel& kernel, KernelArgume
   };
   run(0, work_items / 2);
   run(work_items / 2, work_items);
-  for (size_t i = 0; i < shifted.size(); ++i) {
+  for (size_t i = 0; i < memory.size(); ++i) {
+    EXPECT_TRUE(memory[i].is_intact()) << kernel.buffers[i].name << "\n" << printed.source;
     std::vector<char>& bytes = arguments.buffers[i].bytes;
     std::copy_n(static_cast<const char*>(pointers[i]), bytes.size(), bytes.begin());
   }
@@ -126,10 +129,13 @@ inline void expect_as_evaluated(const Kernel& kernel, const KernelArguments& arg
                                 double tolerance = 1e-5) {
   verify(kernel);
   const std::vector<Elements> expected = evaluated(kernel, arguments);
+  using At = GuardedMemory::At;
   for (const CpuTarget& target : cpu_targets()) {
-    expect_nearly_equal(kernel, compiled_and_run(kernel, arguments, target), expected, tolerance,
-                        target.name, print_kernel(kernel, target.target).source);
-    if (testing::Test::HasFailure()) return;
+    for (const At at : {At::kBegin, At::kEnd}) {
+      expect_nearly_equal(kernel, compiled_and_run(kernel, arguments, target, at), expected,
+                          tolerance, target.name, print_kernel(kernel, target.target).source);
+      if (testing::Test::HasFailure()) return;
+    }
   }
   expect_emulated(kernel, arguments, expected, tolerance);
 }

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <new>
 #include <stdexcept>
@@ -16,7 +17,7 @@ std::recursive_mutex& mutex() {
   return *made;
 }
 
-pid_t initialized_by = 0;  // under the mutex
+std::atomic<pid_t> initialized_by = 0;  // written under the mutex
 
 CUresult result_of(simt::Defect defect) {
   switch (defect) {
@@ -118,8 +119,9 @@ void Device::take(const std::string& kernel, const simt::Report& report) {
 }
 
 CUresult enter(Needs needs, const std::function<void()>& body) {
-  const std::lock_guard<std::recursive_mutex> lock(mutex());
+  // Before the lock, which a thread of the parent may have held when it forked.
   if (needs != Needs::kNothing && initialized_by != getpid()) return CUDA_ERROR_NOT_INITIALIZED;
+  const std::lock_guard<std::recursive_mutex> lock(mutex());
   if (needs == Needs::kContext) {
     if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     if (Device::get().error != CUDA_SUCCESS) return Device::get().error;

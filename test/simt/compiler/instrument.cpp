@@ -37,6 +37,9 @@ int32_t line_of(const llvm::Instruction& instruction) {
   return static_cast<int32_t>(location->getLine());
 }
 
+// As a device's.
+constexpr int32_t kWidestAccess = 16;
+
 // Whether the memory is a thread's own: variables, parameters, and constants.
 bool is_local(const llvm::Value* pointer) {
   const llvm::Value* object = llvm::getUnderlyingObject(pointer, 0);
@@ -72,6 +75,12 @@ class Instrumenter {
           instrument(*instruction);
         }
       }
+    }
+    for (const Site& site : sites_) {
+      if (site.bytes <= kWidestAccess) continue;
+      error = "line " + std::to_string(site.line) + ": the emulator takes no access of more than " +
+              std::to_string(kWidestAccess) + " bytes";
+      return false;
     }
     return true;
   }
