@@ -179,3 +179,15 @@ while True:
     assert list(dict.fromkeys(printed)) == [
         f"aten::{name} {first + line}" for line, name in enumerate(["mul.Tensor", "exp", "cos"])
     ]
+
+
+def test_a_condition_that_is_known_when_a_window_is_compiled_stays_a_condition(accelerator_site):
+    script = """
+x = torch.arange(3.0).to("lazy")
+none = lambda: torch.full((3,), 0.5, device="lazy") > 2
+print(hot(lambda: torch.where(none(), x * 2, x + 1)).tolist())
+"""
+
+    printed = run(accelerator_site, "-c", PRELUDE + script, **BY_TABLE)
+
+    assert printed.splitlines() == ["[1.0, 2.0, 3.0]"]

@@ -37,10 +37,10 @@ void run(const c10::OperatorHandle& op, const OperatorCall& call,
     } else if (!tensors.empty()) {
       stack.emplace_back(tensor(tensors[0]));
     } else if (wanted == c10::TypeKind::TensorType && constant.isScalar()) {
-      // Of the operands' dtype, which comparisons have from the other one.
+      // Of the operands' dtype, which comparisons have from the other one; a condition stays bool.
       const c10::ScalarType dtype = call.results[0].dtype;
       const at::Tensor number = at::native::wrapped_scalar_tensor(constant.toScalar());
-      stack.emplace_back(dtype == c10::kBool ? number : number.to(dtype));
+      stack.emplace_back(dtype == c10::kBool || constant.isBool() ? number : number.to(dtype));
     } else {
       stack.push_back(constant.isDevice() ? c10::Device(c10::kCPU) : constant);
     }
