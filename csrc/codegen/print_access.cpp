@@ -113,7 +113,7 @@ std::string AccessPrinter::load(ExprId id, const Body& body) const {
   const Access& access = expr.access;
   const std::string type = name_of(expr.type);
   if (whole_tile(context_, expr))
-    return name_of_loaded_tile(context_, id, body) + "[" + tile_index(context_, access) + "]";
+    return name_of_loaded_tile(context_, id) + "[" + tile_index(context_, access) + "]";
   const std::string from = address(expr.buffer, access, body);
   const bool predicated = expr.predicate != kNoPredicate;
   if (!context_.is_vector(id)) {

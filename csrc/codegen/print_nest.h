@@ -80,7 +80,7 @@ class NestPrinter {
   // Tiles are loaded before the steps of which each reads a part, and stored after those that make
   // them.
   void print_loaded_tiles(const Body& body);
-  void print_tiles_to_store(const Sweep& sweep, const Body& body);
+  void print_tiles_to_store(const Sweep& sweep);
   void print_stored_tiles(const Sweep& sweep, const Body& body);
   bool any_tile() const;
   // What takes the place of scratch where steps are unrolled.

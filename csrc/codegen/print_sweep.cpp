@@ -37,7 +37,7 @@ void NestPrinter::print_sweep(size_t number, const Body& tile) {
   for (ExprId id : sweep.reductions) reductions.emplace_back(context_, id, copies, staged);
 
   for (const auto& reduction : reductions) reduction.declare(reduction_.first, out_);
-  print_tiles_to_store(sweep, tile);
+  print_tiles_to_store(sweep);
   const Kernel& kernel = context_.kernel;
   for (size_t depth = 0; depth < innermost(); ++depth) {
     if (is_unrolled(kernel)) out_.line("#pragma unroll");
@@ -140,8 +140,7 @@ void NestPrinter::print_innermost(const Sweep& sweep, const Reductions& reductio
     const bool in_tile = whole_tile(context_, store).has_value();
     for (const Body& copy : copies) {
       if (in_tile)
-        out_.line(name_of_stored_tile(context_, number, copy) + "[" +
-                  tile_index(context_, store.access) +
+        out_.line(name_of_stored_tile(context_, number) + "[" + tile_index(context_, store.access) +
                   "] = " + read_vector(context_, store.expr, copy) + ";");
       else if (vector || copy.copy == 0)
         out_.line(accesses_.store(store, copy));

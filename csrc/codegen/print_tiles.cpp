@@ -21,9 +21,8 @@ int64_t neighbours(const Kernel& kernel, const Access& access) {
 }
 
 std::string name(const PrintContext& context, const std::string& family, int64_t number,
-                 uint32_t buffer, const Body& body) {
-  std::string name = family + std::to_string(number) + "_" + context.kernel.buffers[buffer].name;
-  return body.copies > 1 ? name + "_" + std::to_string(body.copy) : name;
+                 uint32_t buffer) {
+  return family + std::to_string(number) + "_" + context.kernel.buffers[buffer].name;
 }
 
 // An access as the first step makes it.
@@ -69,12 +68,12 @@ std::string tile_index(const PrintContext& context, const Access& access) {
   return sum;
 }
 
-std::string name_of_loaded_tile(const PrintContext& context, ExprId load, const Body& body) {
-  return name(context, "u", load, context.kernel.exprs[load].buffer, body);
+std::string name_of_loaded_tile(const PrintContext& context, ExprId load) {
+  return name(context, "u", load, context.kernel.exprs[load].buffer);
 }
 
-std::string name_of_stored_tile(const PrintContext& context, uint32_t store, const Body& body) {
-  return name(context, "w", store, context.kernel.stores[store].buffer, body);
+std::string name_of_stored_tile(const PrintContext& context, uint32_t store) {
+  return name(context, "w", store, context.kernel.stores[store].buffer);
 }
 
 void NestPrinter::print_loaded_tiles(const Body& body) {
@@ -89,30 +88,25 @@ void NestPrinter::print_loaded_tiles(const Body& body) {
       const std::optional<Tile> tile = whole_tile(context_, load);
       if (again || !tile) continue;
       const Access access = first_step(kernel, load.access);
-      for (int number = 0; number < body.copies; ++number) {
-        const Body copy{number, body.copies, body.masked};
-        const std::string name = name_of_loaded_tile(context_, id, copy);
-        out_.line(std::string(vector_type(load.type)) + " " + name + "[" +
-                  std::to_string(tile->count) + "];");
-        out_.line(context_.call(
-                      std::string("lazy_load_tile_") + name_of(load.type),
-                      {accesses_.address(load.buffer, access, copy), std::to_string(tile->stride),
-                       std::to_string(tile->count), accesses_.count(copy), name}) +
-                  ";");
-      }
+      const std::string name = name_of_loaded_tile(context_, id);
+      out_.line(std::string(vector_type(load.type)) + " " + name + "[" +
+                std::to_string(tile->count) + "];");
+      out_.line(
+          context_.call(std::string("lazy_load_tile_") + name_of(load.type),
+                        {accesses_.address(load.buffer, access, body), std::to_string(tile->stride),
+                         std::to_string(tile->count), accesses_.count(body), name}) +
+          ";");
     }
   }
 }
 
-void NestPrinter::print_tiles_to_store(const Sweep& sweep, const Body& body) {
+void NestPrinter::print_tiles_to_store(const Sweep& sweep) {
   for (uint32_t number : sweep.stores) {
     const Store& store = context_.kernel.stores[number];
     const std::optional<Tile> tile = whole_tile(context_, store);
     if (!tile) continue;
-    for (int copy = 0; copy < body.copies; ++copy)
-      out_.line(std::string(vector_type(context_.kernel.buffers[store.buffer].type)) + " " +
-                name_of_stored_tile(context_, number, {copy, body.copies, body.masked}) + "[" +
-                std::to_string(tile->count) + "];");
+    out_.line(std::string(vector_type(context_.kernel.buffers[store.buffer].type)) + " " +
+              name_of_stored_tile(context_, number) + "[" + std::to_string(tile->count) + "];");
   }
 }
 
@@ -123,14 +117,11 @@ void NestPrinter::print_stored_tiles(const Sweep& sweep, const Body& body) {
     const std::optional<Tile> tile = whole_tile(context_, store);
     if (!tile) continue;
     const Access access = first_step(kernel, store.access);
-    for (int i = 0; i < body.copies; ++i) {
-      const Body copy{i, body.copies, body.masked};
-      out_.line(context_.call(
-                    std::string("lazy_store_tile_") + name_of(kernel.buffers[store.buffer].type),
-                    {accesses_.address(store.buffer, access, copy), std::to_string(tile->stride),
-                     name_of_stored_tile(context_, number, copy), accesses_.count(copy)}) +
-                ";");
-    }
+    out_.line(
+        context_.call(std::string("lazy_store_tile_") + name_of(kernel.buffers[store.buffer].type),
+                      {accesses_.address(store.buffer, access, body), std::to_string(tile->stride),
+                       name_of_stored_tile(context_, number), accesses_.count(body)}) +
+        ";");
   }
 }
 

@@ -26,7 +26,8 @@ std::optional<Tile> whole_tile(const PrintContext& context, const Store& store);
 // The element of a tile that the step at hand reads or writes.
 std::string tile_index(const PrintContext& context, const Access& access);
 
-std::string name_of_loaded_tile(const PrintContext& context, ExprId load, const Body& body);
-std::string name_of_stored_tile(const PrintContext& context, uint32_t store, const Body& body);
+// One a work item: what is unrolled has no copies of its body.
+std::string name_of_loaded_tile(const PrintContext& context, ExprId load);
+std::string name_of_stored_tile(const PrintContext& context, uint32_t store);
 
 }  // namespace torch_lazy::codegen
