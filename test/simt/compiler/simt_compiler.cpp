@@ -57,19 +57,10 @@ std::vector<std::string> options(const std::string& host) {
 }
 
 void inline_always(llvm::Module& module) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
   llvm::PassBuilder builder;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
   llvm::ModulePassManager passes;
   passes.addPass(llvm::AlwaysInlinerPass(/*InsertLifetimeIntrinsics=*/false));
-  passes.run(module, modules);
+  compiler::run_passes(module, builder, passes);
 }
 
 bool compile(llvm::StringRef source, llvm::SmallVectorImpl<char>& object, std::string& error) {

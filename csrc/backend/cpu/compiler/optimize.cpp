@@ -56,23 +56,27 @@ std::string describe_passes() {
   return std::string(kPasses) + ';' + kCodeGeneratorOption;
 }
 
-void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::PassInstrumentationCallbacks callbacks;
-  callbacks.registerBeforeNonSkippedPassCallback(
-      [](llvm::StringRef, const llvm::Any&) { reach_safe_point(); });
+void run_passes(llvm::Module& module, llvm::PassBuilder& builder, llvm::ModulePassManager& passes) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
   llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine, llvm::PipelineTuningOptions(), std::nullopt, &callbacks);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(components);
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
+  passes.run(module, modules);
+}
+
+void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::PassInstrumentationCallbacks callbacks;
+  callbacks.registerBeforeNonSkippedPassCallback(
+      [](llvm::StringRef, const llvm::Any&) { reach_safe_point(); });
+  llvm::PassBuilder builder(&machine, llvm::PipelineTuningOptions(), std::nullopt, &callbacks);
   llvm::ModulePassManager passes;
   llvm::cantFail(builder.parsePassPipeline(passes, kPasses));
-  passes.run(module, modules);
+  run_passes(module, builder, passes);
 }
 
 void generate(llvm::Module& module, llvm::TargetMachine& machine, TorchLazyOutput output,

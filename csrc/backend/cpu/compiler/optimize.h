@@ -1,6 +1,7 @@
 // LLVM's passes over one module, and code generation from it.
 #pragma once
 
+#include <llvm/IR/PassManager.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <string>
@@ -9,6 +10,7 @@
 
 namespace llvm {
 class Module;
+class PassBuilder;
 class TargetMachine;
 }  // namespace llvm
 
@@ -16,6 +18,9 @@ namespace torch_lazy::compiler {
 
 // Part of what an object depends on.
 std::string describe_passes();
+
+// Runs the passes with the analyses that the builder knows.
+void run_passes(llvm::Module& module, llvm::PassBuilder& builder, llvm::ModulePassManager& passes);
 
 void optimize(llvm::Module& module, llvm::TargetMachine& machine);
 
