@@ -16,6 +16,8 @@ namespace {
 
 // Elements of a block where lanes run along a parallel axis: one stream of 64 KB of floats.
 constexpr int64_t kLongestBlock = 16384;
+// On a GPU a block's threads share it, and a device wants hundreds of them.
+constexpr int64_t kLongestCudaBlock = 2048;
 
 // Drops expressions that no store needs, and buffers that nothing touches.
 void prune(Draft& draft) {
@@ -102,8 +104,8 @@ class Finisher {
       for (size_t axis = 0; axis < access.strides.size(); ++axis) {
         Size& stride = access.strides[axis];
         // The strides of tiles are constants too.
-        const bool in_tile = !context_.simt && (axis == lane_dimension(kernel) ||
-                                                (lanes.unrolled && axis >= parallel));
+        const bool in_tile = !context_.is_cuda() && (axis == lane_dimension(kernel) ||
+                                                     (lanes.unrolled && axis >= parallel));
         if (!in_tile || stride.value < 0 || stride.value > kWidestTile) stride = size(stride.value);
       }
       for (Access::Indirect& indirect : access.indirect)
@@ -125,7 +127,7 @@ class Finisher {
  private:
   Lanes lanes_of_target() {
     if (reduction_total_ > 0) return {Axis::kReduction};
-    return context_.simt ? usual_lanes(draft_) : choose_lanes(draft_, context_.lanes);
+    return context_.is_cuda() ? usual_lanes(draft_) : choose_lanes(draft_, context_.lanes);
   }
 
   Size slot(int64_t value) {
@@ -157,7 +159,7 @@ class Finisher {
       return;
     }
     const int64_t last = extents[parallel - 1];
-    int64_t block = std::min(last, kLongestBlock);
+    int64_t block = std::min(last, context_.is_cuda() ? kLongestCudaBlock : kLongestBlock);
     if (parallel <
         extents.size()) {  // blocks are all the parallelism that a column reduction may have
       const int64_t share =

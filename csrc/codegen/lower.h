@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/loop_ir.h"
+#include "codegen/prelude.h"
 #include "passes/fusion_group.h"
 
 namespace torch_lazy::codegen {
@@ -43,9 +44,12 @@ struct LowerContext {
   const std::vector<Layout>& layouts;
   // By graph input: elements from the start of its storage to its first element.
   const std::vector<int64_t>& input_offsets;
-  int lanes = 16;     // of the target's vectors
-  int threads = 1;    // to cut long reductions for
-  bool simt = false;  // the lanes are threads, which do not sort elements among their registers
+  int lanes = 16;   // of the target's vectors
+  int threads = 1;  // to cut long reductions for
+  Target::Kind target = Target::Kind::kCpu;
+
+  // The lanes are threads, which do not sort elements among their registers.
+  bool is_cuda() const { return target == Target::Kind::kCuda; }
 };
 
 // One kernel, or two where one long reduction is cut into chunks (the second reduces the first's

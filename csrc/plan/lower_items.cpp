@@ -85,7 +85,7 @@ class ItemLowering {
   }
 
   codegen::LowerContext context(const std::vector<Layout>& layouts) const {
-    return {graph_, layouts, offsets_, options_.lanes, options_.threads, options_.simt};
+    return {graph_, layouts, offsets_, options_.lanes, options_.threads, options_.target};
   }
 
   static bool touches(const LoweredItem& lowered, const std::vector<bool>& values) {

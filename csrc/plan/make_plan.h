@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "backend/graph_compiler.h"
 #include "base/api.h"
+#include "codegen/prelude.h"
 #include "passes/core_graph.h"
 #include "plan/plan.h"
 
@@ -24,7 +25,7 @@ struct PlanOptions {
   const OperatorTable* operators = nullptr;
   // What takes parts of the graph whole, before `operators`, which is not null then.
   const GraphCompiler* graphs = nullptr;
-  bool simt = false;  // lanes are threads, as on a GPU
+  codegen::Target::Kind target = codegen::Target::Kind::kCpu;  // that kernels are printed for
 };
 
 // `inputs` describes the graph's inputs.

@@ -18,6 +18,9 @@ using testing::EmulatedWindow;
 using testing::KernelReport;
 using testing::RandomProgram;
 
+// Small enough that blocks go on to further work items.
+constexpr codegen::GpuLimits kSmallGpu{.multiprocessors = 2, .threads_per_multiprocessor = 128};
+
 bool nearly_equal(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
   // Sums are added up in another order.
@@ -40,7 +43,7 @@ TEST(CudaRandom, ComputesWhatWasRecorded) {
     const RandomProgram::Handles live = program.live();
     std::optional<EmulatedWindow> run;
     try {
-      run = testing::run_emulated(program.window(), live, {32, 2});
+      run = testing::run_emulated(program.window(), live, kSmallGpu);
     } catch (const c10::Error&) {
       continue;  // has no functional form; see functionalize_random_test.cpp
     }

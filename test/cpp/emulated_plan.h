@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/launch_shape.h"
 #include "codegen/printer.h"
 #include "passes/pipeline.h"
 #include "plan/executor.h"
@@ -76,14 +77,16 @@ class TensorsOnEmulatedDevice {
 struct KernelReport {
   std::string kernel;
   std::string source;
+  simt::Dim3 block;
   simt::Report report;
 };
 
 class EmulatedLauncher final : public Launcher {
  public:
   // What it is given outlives it.
-  EmulatedLauncher(simt::DeviceMemory& memory, simt::Dim3 block, std::vector<KernelReport>& reports)
-      : Launcher(c10::kCPU), memory_(memory), block_(block), reports_(reports) {}
+  EmulatedLauncher(simt::DeviceMemory& memory, const codegen::GpuLimits& limits,
+                   std::vector<KernelReport>& reports)
+      : Launcher(c10::kCPU), memory_(memory), limits_(limits), reports_(reports) {}
 
   // Only kernels touch the arena.
   c10::DataPtr allocate(size_t bytes) const override {
@@ -112,16 +115,17 @@ class EmulatedLauncher final : public Launcher {
     }
     int64_t begin = 0, end = lowered.work_items;
     void* parameters[] = {packed.data(), &begin, &end};
-    const int64_t blocks = (end + block_.y - 1) / block_.y;
+    const codegen::LaunchShape shape = codegen::launch_shape(lowered, limits_);
     const auto program = simt::Program::compile(printed.source);
-    const simt::Dim3 grid{static_cast<uint32_t>(std::clamp<int64_t>(blocks, 1, 64))};
-    reports_.push_back({lowered.kernel.name, printed.source,
-                        simt::run(memory_, {*program, printed.entry, grid, block_, parameters})});
+    const simt::Dim3 grid{shape.grid_x}, block{shape.block_x, shape.block_y};
+    reports_.push_back({lowered.kernel.name, printed.source, block,
+                        simt::run(memory_, {*program, printed.entry, grid, block, parameters,
+                                            shape.shared_bytes})});
   }
 
  private:
   simt::DeviceMemory& memory_;
-  const simt::Dim3 block_;
+  const codegen::GpuLimits limits_;
   std::vector<KernelReport>& reports_;
 };
 
@@ -131,18 +135,18 @@ struct EmulatedWindow {
 };
 
 inline EmulatedWindow run_emulated(const TapeBuilder& window, const TapeBuilder::Handles& live,
-                                   simt::Dim3 block) {
+                                   const codegen::GpuLimits& limits) {
   const WindowGraph graph = cpu_graph(window.tape, window.live(live));
   std::vector<GraphInput> inputs;
   for (const InputMetadata& input : graph.inputs) {
     inputs.push_back({input.storage, input.storage_bytes, input.offset, input.cpu});
   }
   const CoreGraph core = core_graph_of(*graph.graph, inputs);
-  Plan plan = make_plan(core, inputs, {.lanes = 32, .simt = true});
+  Plan plan = make_plan(core, inputs, {.lanes = 32, .target = codegen::Target::Kind::kCuda});
   EmulatedWindow result;
   const TensorsOnEmulatedDevice device;
   PlanExecutable executable(
-      std::move(plan), std::make_unique<EmulatedLauncher>(*device.memory, block, result.kernels));
+      std::move(plan), std::make_unique<EmulatedLauncher>(*device.memory, limits, result.kernels));
   result.inputs = window.inputs();
   RunResult run = executable.run(result.inputs);
   if (run.failure) std::rethrow_exception(run.failure->error);

@@ -1,0 +1,49 @@
+#include "codegen/launch_shape.h"
+
+#include <algorithm>
+
+namespace torch_lazy::codegen {
+namespace {
+
+constexpr int64_t kWarp = 32;
+constexpr int64_t kBlock = 256;  // threads, where a work item does not want more
+constexpr int64_t kLargestBlock = 1024;
+// Elements along the lanes that a thread of a work item goes through: more want more threads, and
+// where there are few work items, fewer than the other number are worth a thread.
+constexpr int64_t kMostElements = 32;
+constexpr int64_t kLeastElements = 4;
+
+int64_t divided(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Elements that the lanes of a work item go through, one after the other.
+int64_t elements_along_lanes(const LoweredKernel& lowered) {
+  const Kernel& kernel = lowered.kernel;
+  if (kernel.axis == Axis::kReduction) return lowered.number(kernel.reduction.back());
+  if (kernel.parallel.empty()) return 1;
+  return std::min(lowered.number(kernel.block), lowered.number(kernel.parallel.back()));
+}
+
+}  // namespace
+
+LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits) {
+  const int64_t items = std::max<int64_t>(lowered.work_items, 1);
+  const int64_t elements = elements_along_lanes(lowered);
+  const int64_t device_threads =
+      int64_t{limits.multiprocessors} * limits.threads_per_multiprocessor;
+  int64_t x = kWarp;
+  const auto can_double = [&](int64_t least_elements) {
+    return x < kLargestBlock && elements > x * least_elements;
+  };
+  while (can_double(kMostElements)) x *= 2;
+  while (can_double(kLeastElements) && 2 * items * x <= device_threads) x *= 2;
+  // Warps with a work item each share a block, but not where multiprocessors would get none.
+  const int64_t y =
+      x > kWarp ? 1 : std::clamp<int64_t>(items / limits.multiprocessors, 1, kBlock / kWarp);
+  const int64_t resident = std::max<int64_t>(device_threads / (x * y), 1);
+  const int64_t grid = std::min(divided(items, y), resident);
+  return {uint32_t(x), uint32_t(y), uint32_t(grid), 0};
+}
+
+}  // namespace torch_lazy::codegen

@@ -1,0 +1,32 @@
+// How many threads a kernel printed for CUDA is launched with, as the ABI in printer.h allows.
+#pragma once
+
+#include <cstdint>
+
+#include "base/api.h"
+#include "codegen/lower.h"
+
+namespace torch_lazy::codegen {
+
+// Of a device, as its driver tells them.
+struct GpuLimits {
+  int multiprocessors = 1;
+  int threads_per_multiprocessor = 1024;
+  int64_t shared_bytes_per_block = 48 * 1024;
+};
+
+// Of cuLaunchKernel; what is not named here is 1.
+struct LaunchShape {
+  uint32_t block_x = 32;
+  uint32_t block_y = 1;
+  uint32_t grid_x = 1;
+  uint32_t shared_bytes = 0;  // dynamic
+
+  bool operator==(const LaunchShape&) const = default;
+};
+
+// For all work items of the kernel, [0, work_items). The grid fills the device once; its blocks go
+// on to the work items beyond.
+TORCH_LAZY_API LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits);
+
+}  // namespace torch_lazy::codegen

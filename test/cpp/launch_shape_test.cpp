@@ -1,0 +1,48 @@
+// The threads that kernels are launched with on a GPU.
+
+#include "codegen/launch_shape.h"
+
+#include <gtest/gtest.h>
+
+#include "loop_builder.h"
+
+namespace torch_lazy::codegen {
+namespace {
+
+constexpr GpuLimits kGpu{.multiprocessors = 100, .threads_per_multiprocessor = 2048};
+
+// y[i] = sum of x[i, :].
+LoweredKernel row_sum(int64_t rows, int64_t columns) {
+  LoopBuilder builder(Axis::kReduction, {slot(0)}, {slot(1)});
+  builder.kernel.size_slots = 2;
+  const ExprId value = builder.load(builder.input(Type::kFloat), {slot(1), one()});
+  builder.store(builder.output(Type::kFloat), {one()}, builder.op(Op::kReduceSum, {value}));
+  LoweredKernel lowered;
+  lowered.kernel = builder.kernel;
+  lowered.sizes = {rows, columns};
+  lowered.work_items = rows;
+  return lowered;
+}
+
+TEST(LaunchShape, GivesAWarpToEachOfManyShortRows) {
+  EXPECT_EQ(launch_shape(row_sum(1 << 20, 100), kGpu), (LaunchShape{32, 8, 800}));
+}
+
+TEST(LaunchShape, GivesABlockToEachLongRow) {
+  EXPECT_EQ(launch_shape(row_sum(10000, 32768), kGpu), (LaunchShape{1024, 1, 200}));
+}
+
+TEST(LaunchShape, GivesMoreThreadsToRowsWhereTheyAreFew) {
+  EXPECT_EQ(launch_shape(row_sum(10, 1000), kGpu), (LaunchShape{256, 1, 10}));
+}
+
+TEST(LaunchShape, SharesFewWorkItemsOutOverAllMultiprocessors) {
+  EXPECT_EQ(launch_shape(row_sum(300, 16), kGpu), (LaunchShape{32, 3, 100}));
+}
+
+TEST(LaunchShape, LaunchesABlockWhereThereIsNothingToDo) {
+  EXPECT_EQ(launch_shape(row_sum(0, 16), kGpu), (LaunchShape{32, 1, 1}));
+}
+
+}  // namespace
+}  // namespace torch_lazy::codegen
