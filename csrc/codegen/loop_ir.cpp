@@ -78,6 +78,7 @@ std::string to_string(const Kernel& kernel) {
     text += "  buffer " + buffer.name + ": " + name_of(buffer.type);
     if (buffer.written) text += " written";
     if (!buffer.exclusive) text += " shared";
+    if (buffer.immediate) text += " immediate";
     text += "\n";
   }
   for (size_t i = 0; i < kernel.parallel.size(); ++i) {

@@ -97,6 +97,9 @@ struct Buffer {
   // it is written, in the same work item and lane: a kernel loads before it stores, element by
   // element.
   bool exclusive = true;
+  // Where a target has memory of its own: one element of the host's, which a launch takes by value,
+  // in the place of its address.
+  bool immediate = false;
 };
 
 enum class Axis : uint8_t { kParallel, kReduction };

@@ -41,14 +41,15 @@ UsedSlots used_slots(const Kernel& kernel) {
   return used;
 }
 
-// "const float* __restrict const p_x", initialised by `value`.
+// "const float* __restrict const p_x", initialised by `value`, or its address.
 std::string pointer_definition(const Buffer& buffer, const std::string& value) {
   std::string type = buffer.written ? "" : "const ";
   type += storage_type(buffer.type);
   type += "*";
   std::string text = type;
   if (buffer.exclusive) text += " __restrict";
-  return text + " const p_" + buffer.name + " = (" + type + ")" + value + ";";
+  text += " const p_" + buffer.name + " = (" + type + ")";
+  return text + (buffer.immediate ? "&" : "") + value + ";";
 }
 
 void print_arguments_struct(const Kernel& kernel, SourceWriter& out) {
@@ -117,7 +118,8 @@ PrintedKernel print_kernel(const Kernel& kernel, const Target& target) {
   out.close();
   const uint32_t scratch_values =
       context.uses_scratch() ? schedule.scratch_values * uint32_t(context.scratch_lanes) : 0;
-  return {prelude_for(target, functions) + out.take(), kernel.name, scratch_values};
+  const std::string prelude = prelude_for(target, functions);
+  return {prelude + out.take(), kernel.name, std::move(functions), prelude.size(), scratch_values};
 }
 
 }  // namespace torch_lazy::codegen

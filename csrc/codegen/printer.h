@@ -24,7 +24,9 @@
 // shared memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "base/api.h"
@@ -35,8 +37,10 @@ namespace torch_lazy::codegen {
 
 struct PrintedKernel {
   std::string source;
-  std::string entry;            // the function's name
-  uint32_t scratch_values = 0;  // 4-byte values of scratch for each element of a work item
+  std::string entry;                // the function's name
+  std::set<std::string> functions;  // of the prelude; see prelude_for()
+  size_t body = 0;                  // where in `source` what stands behind the prelude begins
+  uint32_t scratch_values = 0;      // 4-byte values of scratch for each element of a work item
 };
 
 // Bytes of scratch that a call needs where the product of the reduction extents is `elements`.

@@ -116,7 +116,9 @@ class Planner {
       KernelStep step{
           kernel, {}, uint32_t(plan().kernels++), kernel.kernel.name, bytes_moved(kernel)};
       for (size_t i = 0; i < kernel.buffers.size(); ++i)
-        step.pointers.push_back(memory_of(kernel, i));
+        step.pointers.push_back(is_of_host(kernel.buffers[i])
+                                    ? memory_of_host(step.lowered, i, origin)
+                                    : memory_of(kernel, i));
       mark_overlaps(step.lowered);
       builder_.add(std::move(step), origin);
     }
@@ -181,6 +183,19 @@ class Planner {
     }
     arena_.use(found->second, plan().steps.size());
     return {true, uint32_t(found->second), 0};
+  }
+
+  bool is_of_host(const BufferBinding& binding) const {
+    return binding.value >= 0 && builder_.is_on_cpu(binding.value);
+  }
+
+  // A device does not read the host's memory: a single element goes into the launch, others into a
+  // copy on the device.
+  BufferLocation memory_of_host(LoweredKernel& kernel, size_t buffer, int64_t origin) {
+    const ValueId id = kernel.buffers[buffer].value;
+    codegen::Buffer& made = kernel.kernel.buffers[buffer];
+    made.immediate = value(id).sizes.empty();
+    return {false, made.immediate ? builder_.tensor_slot(id) : builder_.copy_of(id, origin), 0};
   }
 
   void emit_check(NodeId id) {
