@@ -13,6 +13,7 @@ namespace {
 struct Names {
   ForkSafeMutex mutex{LockOrder::kLeaf};  // guards what is below
   std::string backend = "cpu";
+  bool backend_is_named = false;
   std::string device;
 };
 
@@ -31,6 +32,12 @@ std::string backend_name() {
 void set_backend_name(std::string name) {
   const std::lock_guard<std::mutex> lock(names().mutex);
   names().backend = std::move(name);
+  names().backend_is_named = true;
+}
+
+bool is_backend_named() {
+  const std::lock_guard<std::mutex> lock(names().mutex);
+  return names().backend_is_named;
 }
 
 std::string device_name() {

@@ -61,6 +61,8 @@ inline Config& config() {
 // backend has been found to be there (runtime/select_backend.h), and by the environment.
 TORCH_LAZY_MODULE_API std::string backend_name();
 void set_backend_name(std::string name);
+// Whether it was set, by whomever.
+bool is_backend_named();
 
 // The type of device on which lazy tensors live; empty for the backend's own. Thread-safe.
 std::string device_name();

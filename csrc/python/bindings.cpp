@@ -7,6 +7,7 @@
 #include <torch/version.h>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cuda/cuda_backend.h"
 #include "backend/execution_device.h"
 #include "backend/load_library.h"
 #include "backend/reference/reference_backend.h"
@@ -175,6 +176,7 @@ PYBIND11_MODULE(_C, module) {
     config();  // reads the environment while a warning cannot raise
     register_reference_backend();
     register_cpu_backend();
+    register_cuda_backend();
     set_backend_finder(&find_backend_library);
     set_runtime_device_listener(&register_device_module);
     set_backend_selector(&select_backend);

@@ -1,5 +1,6 @@
 #include "runtime/select_backend.h"
 
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <fmt/format.h>
 
 #include <atomic>
@@ -24,6 +25,7 @@ namespace torch_lazy {
 namespace {
 
 constexpr const char* kDefaultBackend = "cpu";
+constexpr const char* kCudaBackend = "cuda";
 
 // Global: set when the plugin is loaded, as there is one Python.
 constinit std::atomic<BackendFinder> backend_finder{nullptr};
@@ -102,6 +104,40 @@ Backend& available_backend(const std::string& name) {
   return backend;
 }
 
+// Whether lazy tensors live on CUDA where nobody says who compiles windows. Asking for devices
+// starts CUDA's driver, in a PyTorch that has support for it.
+bool lives_on_cuda() {
+  if (const std::string device = device_name(); !device.empty())
+    return device == "cuda" || device.starts_with("cuda:");
+  return c10::impl::hasDeviceGuardImpl(c10::kCUDA) &&
+         c10::impl::getDeviceGuardImpl(c10::kCUDA)->deviceCount() > 0;
+}
+
+// Tensors stay where the hardware is, even where it gets no kernels.
+void select_for_cuda() {
+  try {
+    available_backend(kCudaBackend);
+    set_backend_name(kCudaBackend);
+  } catch (const std::exception& error) {
+    set_backend_name("reference");
+    set_device_name("cuda");
+    warn(
+        fmt::format("device lazy is on CUDA and compiles nothing, so operations run one by one: {}",
+                    first_line(error)));
+  }
+}
+
+void select_named() {
+  const std::string name = backend_name();
+  try {
+    available_backend(name);
+  } catch (const std::exception& error) {
+    set_backend_name(kDefaultBackend);
+    warn(fmt::format("TORCH_LAZY_BACKEND={} is ignored, '{}' compiles windows: {}", name,
+                     kDefaultBackend, first_line(error)));
+  }
+}
+
 }  // namespace
 
 void set_backend_finder(BackendFinder finder) {
@@ -133,16 +169,11 @@ void select_backend_of_environment() {
   if (!backend_finder.load() || settled.load(std::memory_order_acquire)) return;
   const SelectingAlone alone;
   if (!alone.entered() || settled) return;
-  const std::string name = backend_name();
-  try {
-    available_backend(name);
-    settled = true;
-  } catch (const std::exception& error) {
-    set_backend_name(kDefaultBackend);
-    settled = true;
-    warn(fmt::format("TORCH_LAZY_BACKEND={} is ignored, '{}' compiles windows: {}", name,
-                     kDefaultBackend, first_line(error)));
-  }
+  if (!is_backend_named() && lives_on_cuda())
+    select_for_cuda();
+  else
+    select_named();
+  settled = true;
 }
 
 c10::DeviceType device_type_of_backend() {

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -33,6 +35,8 @@ namespace simt = torch_lazy::simt;
 
 // Of a kernel, on sm_70 and beyond.
 constexpr int64_t kMostParameterBytes = 32764;
+
+constexpr int kArchitectures[] = {75, 80, 90, 100};
 
 constexpr const char* kKnownOptions[] = {"--gpu-architecture=",
                                          "-arch=",
@@ -78,6 +82,16 @@ nvrtcResult take(const std::string& text, char* to) {
 FAKE_CUDA_EXPORT nvrtcResult nvrtcVersion(int* major, int* minor) {
   *major = 13;
   *minor = 0;
+  return NVRTC_SUCCESS;
+}
+
+FAKE_CUDA_EXPORT nvrtcResult nvrtcGetNumSupportedArchs(int* count) {
+  *count = int(std::size(kArchitectures));
+  return NVRTC_SUCCESS;
+}
+
+FAKE_CUDA_EXPORT nvrtcResult nvrtcGetSupportedArchs(int* architectures) {
+  std::copy(std::begin(kArchitectures), std::end(kArchitectures), architectures);
   return NVRTC_SUCCESS;
 }
 

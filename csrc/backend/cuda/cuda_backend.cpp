@@ -1,0 +1,151 @@
+#include "backend/cuda/cuda_backend.h"
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "backend/cuda/cuda_launcher.h"
+#include "backend/cuda/driver.h"
+#include "backend/cuda/kernel_library.h"
+#include "backend/cuda/nvrtc.h"
+#include "backend/registry.h"
+#include "base/config.h"
+#include "base/debug.h"
+#include "base/disk_cache.h"
+#include "base/pass_times.h"
+#include "codegen/launch_shape.h"
+#include "codegen/printer.h"
+#include "passes/pipeline.h"
+#include "plan/executor.h"
+#include "plan/make_plan.h"
+
+namespace torch_lazy {
+namespace {
+
+using codegen::LoweredKernel;
+using codegen::PrintedKernel;
+using cuda::CudaKernel;
+
+constexpr codegen::Target kTarget{.kind = codegen::Target::Kind::kCuda};
+
+// What a device takes as parameters of a kernel from CUDA 12.1 on, where it is one that NVRTC 12
+// compiles for. begin and end are 16 bytes of it.
+constexpr size_t kMostArgumentBytes = 32764 - 16;
+
+// Printed with a name of its own: kernels of one image have the same name where they are the same.
+PrintedKernel print(const LoweredKernel& lowered) {
+  codegen::Kernel plain = lowered.kernel;
+  plain.comments.clear();
+  const std::string source = codegen::print_kernel(plain, kTarget).source;
+  plain.name += fmt::format("_{:016x}", XXH3_64bits(source.data(), source.size()));
+  if (config().debug >= kDebugKernels)
+    debug_print("kernel\n" + codegen::print_kernel(lowered.kernel, kTarget).source);
+  return codegen::print_kernel(plain, kTarget);
+}
+
+void check_arguments(const LoweredKernel& lowered) {
+  const size_t bytes = 8 * (lowered.buffers.size() + lowered.sizes.size() + lowered.numbers.size());
+  TORCH_CHECK(bytes <= kMostArgumentBytes, "kernel ", lowered.kernel.name, " has ", bytes,
+              " bytes of arguments; a device takes ", kMostArgumentBytes);
+}
+
+std::vector<uint8_t> immediate_bytes(const codegen::Kernel& kernel) {
+  std::vector<uint8_t> bytes;
+  for (const codegen::Buffer& buffer : kernel.buffers)
+    bytes.push_back(buffer.immediate ? uint8_t(codegen::bytes_of(buffer.type)) : 0);
+  return bytes;
+}
+
+class CudaBackend final : public Backend {
+ public:
+  // Raises where a library is missing.
+  CudaBackend() {
+    cuda::driver();
+    cuda::nvrtc_library();
+  }
+
+  std::optional<c10::DeviceType> device_type() const override { return c10::DeviceType::CUDA; }
+
+  std::string device_name() const override { return cuda::device_properties(0).name; }
+
+  std::shared_ptr<Executable> compile(std::shared_ptr<torch::jit::Graph> graph,
+                                      const CompileOptions& options) override {
+    const cuda::DeviceProperties& device = properties(options.device);
+    const CoreGraph core =
+        core_graph_of(*graph, options.inputs, GraphPass(), options.library_operations);
+    PlanOptions plan_options;
+    plan_options.lanes = 32;
+    plan_options.threads = device.multiprocessors;
+    plan_options.rematerialize_bytes = config().rematerialize_bytes;
+    plan_options.verify = options.verify;
+    plan_options.device = options.device;
+    plan_options.target = codegen::Target::Kind::kCuda;
+    Plan plan = make_plan(core, options.inputs, plan_options);
+    if (config().debug >= kDebugPasses) debug_print("plan\n" + to_string(plan));
+    const PassTimer timer("kernels");
+    std::vector<CudaKernel> kernels = compile_kernels(plan, device);
+    return std::make_shared<PlanExecutable>(
+        std::move(plan), std::make_unique<cuda::CudaLauncher>(options.device, std::move(kernels)));
+  }
+
+ private:
+  std::vector<CudaKernel> compile_kernels(Plan& plan, const cuda::DeviceProperties& device) {
+    const codegen::GpuLimits limits{device.multiprocessors, device.threads_per_multiprocessor,
+                                    device.shared_bytes_per_block};
+    std::vector<CudaKernel> kernels;
+    std::vector<PrintedKernel> printed;
+    for (PlanStep& step : plan.steps) {
+      auto* const kernel = std::get_if<KernelStep>(&step.action);
+      if (!kernel) continue;
+      LoweredKernel& lowered = kernel->lowered;
+      check_arguments(lowered);
+      printed.push_back(print(lowered));
+      kernels.push_back({nullptr, codegen::launch_shape(lowered, limits),
+                         immediate_bytes(lowered.kernel), kernel->name});
+      lowered.kernel = {};  // a run needs the sizes and numbers only, and loops are large
+      lowered.buffers = {};
+    }
+    if (kernels.empty()) return kernels;
+    cuda::LoadedKernels loaded =
+        libraries().load(printed, cuda::compiled_architecture(device.architecture));
+    for (size_t i = 0; i < kernels.size(); ++i) kernels[i].code = std::move(loaded[i]);
+    return kernels;
+  }
+
+  const cuda::DeviceProperties& properties(c10::Device device) {
+    auto& known = properties_[size_t(device.index())];
+    if (!known) known = cuda::device_properties(device.index());
+    return *known;
+  }
+
+  // Made by the first compile and not with the backend: the cache may warn, which takes the GIL,
+  // and backends are made under the registry's lock.
+  cuda::KernelLibraries& libraries() {
+    if (libraries_) return *libraries_;
+    if (config().cache_bytes > 0 && !config().cache_directory.empty())
+      disk_ = std::make_unique<DiskCache>(std::filesystem::path(config().cache_directory) / "cuda",
+                                          config().cache_bytes);
+    return libraries_.emplace(disk_.get());
+  }
+
+  // All of the compile thread.
+  std::array<std::optional<cuda::DeviceProperties>, 64> properties_;
+  std::unique_ptr<DiskCache> disk_;
+  std::optional<cuda::KernelLibraries> libraries_;
+};
+
+}  // namespace
+
+void register_cuda_backend() {
+  register_backend("cuda",
+                   []() -> std::unique_ptr<Backend> { return std::make_unique<CudaBackend>(); });
+}
+
+}  // namespace torch_lazy

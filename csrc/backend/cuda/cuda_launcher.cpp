@@ -1,0 +1,53 @@
+#include "backend/cuda/cuda_launcher.h"
+
+#include <ATen/EmptyTensor.h>
+#include <c10/core/Allocator.h>
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "backend/cuda/driver.h"
+
+namespace torch_lazy::cuda {
+
+CudaLauncher::CudaLauncher(c10::Device device, std::vector<CudaKernel> kernels)
+    : Launcher(device),
+      kernels_(std::move(kernels)),
+      guard_(*c10::impl::getDeviceGuardImpl(device.type())) {}
+
+// A run is under the guard of its device, which the allocator asks for the current one.
+at::Tensor CudaLauncher::empty(c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                               c10::ScalarType dtype) const {
+  return at::detail::empty_strided_generic(sizes, strides, c10::GetAllocator(c10::kCUDA),
+                                           c10::DispatchKeySet(c10::DispatchKey::CUDA), dtype);
+}
+
+void CudaLauncher::launch(const KernelStep& step, c10::ArrayRef<void*> pointers) const {
+  const CudaKernel& kernel = kernels_[step.index];
+  const codegen::LoweredKernel& lowered = step.lowered;
+  // The kernel's structure of arguments (codegen/printer.h): fields of 8 bytes, one after another.
+  std::vector<uint64_t> arguments(pointers.size() + lowered.sizes.size() + lowered.numbers.size());
+  for (size_t i = 0; i < pointers.size(); ++i) {
+    if (const uint8_t bytes = kernel.immediate_bytes[i])
+      std::memcpy(&arguments[i], pointers[i], bytes);
+    else
+      arguments[i] = reinterpret_cast<uint64_t>(pointers[i]);
+  }
+  uint64_t* next = arguments.data() + pointers.size();
+  std::memcpy(next, lowered.sizes.data(), lowered.sizes.size() * sizeof(int64_t));
+  next += lowered.sizes.size();
+  std::memcpy(next, lowered.numbers.data(), lowered.numbers.size() * sizeof(double));
+  int64_t begin = 0, end = lowered.work_items;
+  void* parameters[] = {arguments.data(), &begin, &end};
+  ensure_context(device().index());
+  const Stream stream = guard_.getStreamNativeHandle(guard_.getStream(device()));
+  const codegen::LaunchShape& shape = kernel.shape;
+  const Result result =
+      driver().launch(kernel.code->kernel, shape.grid_x, 1, 1, shape.block_x, shape.block_y, 1,
+                      shape.shared_bytes, stream, parameters, nullptr);
+  if (result != kSuccess) [[unlikely]]
+    check(result, fmt::format("kernel {} cannot be launched", kernel.name));
+}
+
+}  // namespace torch_lazy::cuda

@@ -1,0 +1,110 @@
+#include "backend/cuda/driver.h"
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <mutex>
+#include <stdexcept>
+
+namespace torch_lazy::cuda {
+namespace {
+
+constexpr int kOldestVersion = 12000;  // has cuLibraryLoadData
+
+Driver open_driver() {
+  Driver driver;
+  driver.library = open_library("CUDA's driver", {"libcuda.so.1"});
+  const auto find = [&](const char* name, auto& function) {
+    resolve(driver.library, name, function);
+  };
+  find("cuInit", driver.init);
+  find("cuDriverGetVersion", driver.get_version);
+  if (driver.get_version(&driver.version) != kSuccess || driver.version < kOldestVersion)
+    throw std::runtime_error(
+        fmt::format("{} is of CUDA {}.{}: a driver of CUDA 12 or later is needed",
+                    driver.library.file, driver.version / 1000, driver.version % 1000 / 10));
+  find("cuGetErrorName", driver.error_name);
+  find("cuGetErrorString", driver.error_text);
+  find("cuDeviceGetCount", driver.device_count);
+  find("cuDeviceGetAttribute", driver.device_attribute);
+  find("cuDeviceGetName", driver.device_name);
+  find("cuCtxGetCurrent", driver.current_context);
+  find("cuCtxSetCurrent", driver.set_current_context);
+  find("cuDevicePrimaryCtxRetain", driver.retain_primary_context);
+  find("cuLibraryLoadData", driver.load_library);
+  find("cuLibraryUnload", driver.unload_library);
+  find("cuLibraryGetKernel", driver.library_kernel);
+  find("cuLaunchKernel", driver.launch);
+  return driver;
+}
+
+int attribute(Attribute which, int device) {
+  int value = 0;
+  check(driver().device_attribute(&value, which, device), "a property of a device is not known");
+  return value;
+}
+
+// Never released: tensors may outlive whatever would.
+Context primary_context(c10::DeviceIndex device) {
+  static std::array<Context, 64> contexts{};
+  static std::mutex mutex;  // guards `contexts`
+  const std::lock_guard<std::mutex> lock(mutex);
+  Context& context = contexts.at(size_t(device));
+  if (!context)
+    check(driver().retain_primary_context(&context, device),
+          fmt::format("there is no context for device cuda:{}", int(device)));
+  return context;
+}
+
+}  // namespace
+
+const Driver& driver() {
+  static const Driver& opened = *new Driver(open_driver());
+  return opened;
+}
+
+std::string describe(Result error) {
+  const char *name = nullptr, *text = nullptr;
+  if (driver().error_name(error, &name) != kSuccess || !name) return fmt::format("error {}", error);
+  if (driver().error_text(error, &text) != kSuccess || !text) return name;
+  return fmt::format("{} ({})", name, text);
+}
+
+void check(Result result, const std::string& what) {
+  if (result == kSuccess) [[likely]]
+    return;
+  TORCH_CHECK(result != kNotInitialized, what, ": ", describe(result),
+              ". A child of fork() cannot use a device that its parent has used: start processes "
+              "with torch.multiprocessing's method 'spawn'");
+  TORCH_CHECK(false, what, ": ", describe(result));
+}
+
+DeviceProperties device_properties(c10::DeviceIndex device) {
+  check(driver().init(0), "CUDA's driver cannot be initialized");
+  int count = 0;
+  check(driver().device_count(&count), "devices cannot be counted");
+  TORCH_CHECK(device >= 0 && device < count, "there is no device cuda:", int(device),
+              ": the driver has ", count);
+  std::array<char, 256> name{};
+  check(driver().device_name(name.data(), int(name.size()), device), "a device has no name");
+  DeviceProperties properties;
+  properties.name = name.data();
+  properties.architecture = 10 * attribute(Attribute::kComputeCapabilityMajor, device) +
+                            attribute(Attribute::kComputeCapabilityMinor, device);
+  properties.multiprocessors = attribute(Attribute::kMultiprocessors, device);
+  properties.threads_per_multiprocessor =
+      attribute(Attribute::kMaxThreadsPerMultiprocessor, device);
+  properties.shared_bytes_per_block = attribute(Attribute::kMaxSharedMemoryPerBlock, device);
+  return properties;
+}
+
+void ensure_context(c10::DeviceIndex device) {
+  Context current = nullptr;
+  check(driver().current_context(&current), "the current context is not known");
+  if (current) return;
+  check(driver().set_current_context(primary_context(device)),
+        fmt::format("device cuda:{} cannot be used", int(device)));
+}
+
+}  // namespace torch_lazy::cuda

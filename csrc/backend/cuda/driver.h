@@ -1,0 +1,85 @@
+// CUDA's driver, libcuda.so.1: the functions that we call, declared here, because nothing of CUDA
+// is needed to build. Types and numbers are those of CUDA 12's cuda.h.
+//
+// Threads: any. The driver is opened once and never closed.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <string>
+
+#include "backend/cuda/open_library.h"
+
+namespace torch_lazy::cuda {
+
+// CUresult. All others are for the driver to name.
+using Result = int;
+constexpr Result kSuccess = 0;
+constexpr Result kNotInitialized = 3;
+
+using Context = struct ContextHandle*;  // CUcontext
+using Library = struct LibraryHandle*;  // CUlibrary
+using Kernel = struct KernelHandle*;    // CUkernel, which launches take for a CUfunction
+using Stream = void*;                   // CUstream
+
+// CUdevice_attribute
+enum class Attribute : int {
+  kMaxSharedMemoryPerBlock = 8,
+  kMultiprocessors = 16,
+  kMaxThreadsPerMultiprocessor = 39,
+  kComputeCapabilityMajor = 75,
+  kComputeCapabilityMinor = 76,
+};
+
+struct Driver {
+  OpenedLibrary library;
+  int version = 0;  // 12040 for CUDA 12.4
+
+  Result (*init)(unsigned flags);
+  Result (*get_version)(int* version);
+  Result (*error_name)(Result error, const char** name);
+  Result (*error_text)(Result error, const char** text);
+  Result (*device_count)(int* count);
+  Result (*device_attribute)(int* value, Attribute attribute, int device);
+  Result (*device_name)(char* name, int length, int device);
+  Result (*current_context)(Context* context);
+  Result (*set_current_context)(Context context);
+  Result (*retain_primary_context)(Context* context, int device);
+  // Need no context: threads that compile have none.
+  Result (*load_library)(Library* library, const void* image, void* options, void** values,
+                         unsigned count, void* library_options, void** library_values,
+                         unsigned library_count);
+  Result (*unload_library)(Library library);
+  Result (*library_kernel)(Kernel* kernel, Library library, const char* name);
+  Result (*launch)(Kernel kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                   Stream stream, void** parameters, void** extra);
+};
+
+// Opened, not initialized. Raises std::runtime_error where there is none, or one before CUDA 12.
+const Driver& driver();
+
+// "CUDA_ERROR_LAUNCH_FAILED (unspecified launch failure)"
+std::string describe(Result error);
+
+// Raises c10::Error unless the driver succeeded. `what`: "kernel add_mul cannot be launched".
+void check(Result result, const std::string& what);
+
+// A device of the driver, whose numbers are those of PyTorch's devices.
+struct DeviceProperties {
+  std::string name;      // "NVIDIA H100 80GB HBM3"
+  int architecture = 0;  // 90 for compute capability 9.0
+  int multiprocessors = 0;
+  int threads_per_multiprocessor = 0;
+  int64_t shared_bytes_per_block = 0;
+};
+
+// Initializes the driver. Raises c10::Error where that fails or there is no such device.
+DeviceProperties device_properties(c10::DeviceIndex device);
+
+// Makes the device's primary context, which is PyTorch's, the calling thread's, unless it has one:
+// a guard of PyTorch that has changed the device has made the right one current.
+void ensure_context(c10::DeviceIndex device);
+
+}  // namespace torch_lazy::cuda

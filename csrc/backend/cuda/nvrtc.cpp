@@ -1,0 +1,147 @@
+#include "backend/cuda/nvrtc.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "backend/cuda/open_library.h"
+
+namespace torch_lazy::cuda {
+namespace {
+
+using Program = struct ProgramHandle*;  // nvrtcProgram
+
+struct Nvrtc {
+  OpenedLibrary library;
+  int major = 0, minor = 0;
+
+  int (*version)(int* major, int* minor);
+  const char* (*error_text)(int result);
+  int (*create)(Program*, const char* source, const char* name, int headers,
+                const char* const* header_sources, const char* const* header_names);
+  int (*destroy)(Program*);
+  int (*compile)(Program, int options, const char* const* option_texts);
+  int (*log_size)(Program, size_t* bytes);
+  int (*log)(Program, char* text);
+  int (*cubin_size)(Program, size_t* bytes);
+  int (*cubin)(Program, char* image);
+  int (*ptx_size)(Program, size_t* bytes);
+  int (*ptx)(Program, char* image);
+  int (*architecture_count)(int* count);
+  int (*architectures)(int* architectures);  // 90 for sm_90, ascending
+};
+
+// Of CUDA 11 the library had its minor version in its name, and it cannot make machine code for
+// today's devices.
+Nvrtc open_nvrtc() {
+  Nvrtc nvrtc;
+  nvrtc.library =
+      open_library("NVRTC, CUDA's compiler", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"});
+  const auto find = [&](const char* name, auto& function) {
+    resolve(nvrtc.library, name, function);
+  };
+  find("nvrtcVersion", nvrtc.version);
+  find("nvrtcGetErrorString", nvrtc.error_text);
+  find("nvrtcCreateProgram", nvrtc.create);
+  find("nvrtcDestroyProgram", nvrtc.destroy);
+  find("nvrtcCompileProgram", nvrtc.compile);
+  find("nvrtcGetProgramLogSize", nvrtc.log_size);
+  find("nvrtcGetProgramLog", nvrtc.log);
+  find("nvrtcGetCUBINSize", nvrtc.cubin_size);
+  find("nvrtcGetCUBIN", nvrtc.cubin);
+  find("nvrtcGetPTXSize", nvrtc.ptx_size);
+  find("nvrtcGetPTX", nvrtc.ptx);
+  find("nvrtcGetNumSupportedArchs", nvrtc.architecture_count);
+  find("nvrtcGetSupportedArchs", nvrtc.architectures);
+  nvrtc.version(&nvrtc.major, &nvrtc.minor);
+  return nvrtc;
+}
+
+const Nvrtc& nvrtc() {
+  static const Nvrtc& opened = *new Nvrtc(open_nvrtc());
+  return opened;
+}
+
+void check(int result, const char* what) {
+  if (result != 0)
+    throw std::runtime_error(fmt::format("NVRTC cannot {}: {}", what, nvrtc().error_text(result)));
+}
+
+// Products and sums are contracted as nvcc does it for PyTorch's own kernels.
+constexpr std::array kOptions{"--std=c++17"};
+
+std::string architecture_option(const std::string& architecture) {
+  return "--gpu-architecture=" + architecture;
+}
+
+bool is_machine_code(std::string_view architecture) {
+  return architecture.starts_with("sm_");
+}
+
+std::string log_of(Program program) {
+  size_t bytes = 0;
+  check(nvrtc().log_size(program, &bytes), "tell its messages");
+  std::string log(bytes, '\0');
+  check(nvrtc().log(program, log.data()), "tell its messages");
+  while (!log.empty() && (log.back() == '\0' || log.back() == '\n')) log.pop_back();
+  return log;
+}
+
+std::string image_of(Program program, bool machine_code) {
+  size_t bytes = 0;
+  check((machine_code ? nvrtc().cubin_size : nvrtc().ptx_size)(program, &bytes), "make an image");
+  std::string image(bytes, '\0');
+  check((machine_code ? nvrtc().cubin : nvrtc().ptx)(program, image.data()), "make an image");
+  return image;
+}
+
+}  // namespace
+
+NvrtcLibrary nvrtc_library() {
+  return {nvrtc().library.file, nvrtc().major, nvrtc().minor};
+}
+
+std::string compiled_architecture(int device_architecture) {
+  int count = 0;
+  check(nvrtc().architecture_count(&count), "list architectures");
+  std::vector<int> known(static_cast<size_t>(count));
+  check(nvrtc().architectures(known.data()), "list architectures");
+  int nearest = 0;
+  for (const int each : known)
+    if (each <= device_architecture) nearest = std::max(nearest, each);
+  if (nearest == 0)
+    throw std::runtime_error(
+        fmt::format("{} compiles for no device as old as compute capability {}.{}",
+                    nvrtc().library.file, device_architecture / 10, device_architecture % 10));
+  const bool same_generation = nearest / 10 == device_architecture / 10;
+  return fmt::format("{}_{}", same_generation ? "sm" : "compute", nearest);
+}
+
+std::string describe_compiler(const std::string& architecture) {
+  return fmt::format("NVRTC {}.{} {} {}", nvrtc().major, nvrtc().minor, architecture,
+                     fmt::join(kOptions, " "));
+}
+
+std::string compile_program(const std::string& source, const std::string& architecture) {
+  Program created = nullptr;
+  check(nvrtc().create(&created, source.c_str(), "torch_lazy.cu", 0, nullptr, nullptr),
+        "take a program");
+  const std::unique_ptr<Program, void (*)(Program*)> program(
+      &created, [](Program* made) { nvrtc().destroy(made); });
+  const std::string target = architecture_option(architecture);
+  std::vector<const char*> options(kOptions.begin(), kOptions.end());
+  options.push_back(target.c_str());
+  const int result = nvrtc().compile(created, static_cast<int>(options.size()), options.data());
+  if (result != 0)
+    throw std::runtime_error(fmt::format("kernels do not compile for {}: {}: {}", architecture,
+                                         nvrtc().error_text(result), log_of(created)));
+  return image_of(created, is_machine_code(architecture));
+}
+
+}  // namespace torch_lazy::cuda

@@ -1,0 +1,34 @@
+// NVRTC, CUDA's compiler at run time: from a program's source to an image that the driver loads.
+// Declared here, because nothing of CUDA is needed to build.
+//
+// Threads: any; programs of several threads are compiled at the same time. The library is opened
+// once and never closed.
+#pragma once
+
+#include <string>
+
+namespace torch_lazy::cuda {
+
+struct NvrtcLibrary {
+  std::string file;
+  int major = 0, minor = 0;  // of the CUDA that it is from
+};
+
+// Opens the library: PyTorch's own where it is loaded. Raises std::runtime_error where there is
+// none.
+NvrtcLibrary nvrtc_library();
+
+// What is compiled for a device of architecture 90: "sm_90", machine code, or code of the nearest
+// older device that it runs as well; where NVRTC knows none of its generation "compute_90" or
+// older, which the driver translates.
+std::string compiled_architecture(int device_architecture);
+
+// All that an image follows from besides its source: NVRTC's version, the options, the
+// architecture.
+std::string describe_compiler(const std::string& architecture);
+
+// The image of a program for an architecture as above. Raises std::runtime_error with NVRTC's
+// messages where it does not compile.
+std::string compile_program(const std::string& source, const std::string& architecture);
+
+}  // namespace torch_lazy::cuda
