@@ -173,3 +173,21 @@ FAKE_CUDA_EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, s
     do_later(stream, [=] { fill(to, value, bytes); });
   });
 }
+
+// For who runs functions of the host on the device's memory: they read these bytes, or write them.
+// No entry point of CUDA's.
+FAKE_CUDA_EXPORT CUresult fake_cuda_access_from_host(CUdeviceptr begin, size_t bytes, int writes) {
+  return enter(Needs::kContext, [&] {
+    auto& memory = Device::get().memory;
+    const auto* const region = memory.find(host_address(begin));
+    if (region != nullptr && region->holds(host_address(begin), bytes)) {
+      if (writes != 0) memory.mark_initialized(host_address(begin), bytes);
+      return;
+    }
+    torch_lazy::simt::Report report;
+    report.findings.push_back({torch_lazy::simt::Defect::kOutOfBounds,
+                               (writes != 0 ? "writes " : "reads ") + std::to_string(bytes) +
+                                   " bytes at " + memory.describe(host_address(begin))});
+    Device::get().take("of the host", report);
+  });
+}

@@ -1,0 +1,94 @@
+"""Makes ``cuda:0`` a device of a PyTorch that was built without CUDA (test/fake_cuda/README.md).
+
+``import torch`` calls `load` where this folder is in PYTHONPATH, child processes' too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+# Where the build puts the libraries.
+FOLDER = Path(
+    os.environ.get("FAKE_CUDA_FOLDER", Path(__file__).parents[3] / "build" / "fake_cuda")
+).resolve()
+
+
+def load() -> None:
+    """Loads the device into PyTorch. May be called again.
+
+    The driver and NVRTC are in the process then: who opens them by name gets these.
+    """
+    import torch
+
+    if torch.accelerator.is_available():
+        return
+    ctypes.CDLL(str(FOLDER / "libnvrtc.so"))
+    torch.ops.load_library(FOLDER / "libfake_cuda_aten.so")
+    _give_functions_that_were_not_built(torch)
+
+
+def take_findings() -> str:
+    """What the emulator has found since the last call, after which the device is whole again."""
+    function = ctypes.CDLL(str(FOLDER / "libcuda.so.1")).fake_cuda_take_findings
+    function.restype = ctypes.c_char_p
+    return (function() or b"").decode()
+
+
+def _give_functions_that_were_not_built(torch: Any) -> None:
+    """What ``torch.cuda`` calls in torch._C, and what it chose by their absence when it was
+    imported.
+    """
+    cuda, library = torch.cuda, torch._C
+
+    def properties(_: int = 0) -> SimpleNamespace:
+        return SimpleNamespace(
+            name="CUDA emulator",
+            major=9,
+            minor=0,
+            multi_processor_count=132,
+            warp_size=32,
+            total_memory=80 << 30,
+            L2_cache_size=50 << 20,
+        )
+
+    def initialize() -> None:
+        cuda.default_generators = (torch.ops.fake_cuda.default_generator(),)
+        cuda._get_device_properties = properties
+
+    functions = {
+        "getDeviceCount": lambda: 1,
+        "init": initialize,
+        "getDevice": library._accelerator_getDeviceIndex,
+        "setDevice": library._accelerator_setDeviceIndex,
+        "synchronize": lambda: library._accelerator_synchronizeDevice(0),
+        "emptyCache": library._accelerator_emptyCache,
+        "memoryStats": library._accelerator_getDeviceStats,
+        "resetPeakMemoryStats": library._accelerator_resetPeakStats,
+        "resetAccumulatedMemoryStats": library._accelerator_resetAccumulatedStats,
+        "getArchFlags": lambda: "sm_90",
+        "canDeviceAccessPeer": lambda _, __: False,
+    }
+    for name, function in functions.items():
+        setattr(library, f"_cuda_{name}", function)
+
+    # The children of a process that has used the device have none.
+    forked = []
+    os.register_at_fork(
+        after_in_child=lambda: forked.append(True) if cuda.is_initialized() else None
+    )
+    cuda._is_in_bad_fork = lambda: bool(forked)
+
+    cuda._queued_calls.clear()  # checks of the device that cuBLAS and cuDNN are built for
+    cuda._cudart = SimpleNamespace()
+    cuda._exchange_device = library._accelerator_exchangeDevice
+    cuda._maybe_exchange_device = library._accelerator_maybeExchangeDevice
+    cuda.Stream, cuda.Event = torch.Stream, torch.Event
+    cuda.current_stream = torch.accelerator.current_stream
+    cuda.set_stream = torch.accelerator.set_stream
+    cuda.default_stream = lambda device=None: torch.Stream(
+        stream_id=0, device_index=0, device_type=int(torch._C._autograd.DeviceType.CUDA)
+    )
