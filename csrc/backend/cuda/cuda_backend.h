@@ -2,9 +2,11 @@
 // launches.
 #pragma once
 
+#include "base/api.h"
+
 namespace torch_lazy {
 
 // Neither opens a library nor starts a driver.
-void register_cuda_backend();
+TORCH_LAZY_MODULE_API void register_cuda_backend();
 
 }  // namespace torch_lazy
