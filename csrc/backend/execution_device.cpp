@@ -15,6 +15,7 @@ namespace {
 
 constinit std::atomic<c10::DeviceType (*)()> device_chooser{nullptr};
 constinit std::atomic<int64_t (*)()> device_census{nullptr};
+constinit std::atomic<void (*)(c10::DeviceType)> device_initializer{nullptr};
 
 // Of a name that a user gave.
 c10::DeviceType named_type(const std::string& name) {
@@ -81,6 +82,10 @@ void set_device_chooser(c10::DeviceType (*chooser)()) {
   device_chooser = chooser;
 }
 
+void set_device_initializer(void (*initialize)(c10::DeviceType)) {
+  device_initializer = initialize;
+}
+
 void set_device_census(int64_t (*census)()) {
   device_census = census;
 }
@@ -88,6 +93,8 @@ void set_device_census(int64_t (*census)()) {
 const ExecutionDevice& choose_execution_device() {
   if (const ExecutionDevice* const chosen = chosen_execution_device()) return *chosen;
   auto made = std::make_unique<const ExecutionDevice>(describe(wanted_type()));
+  if (const auto initialize = device_initializer.load(); initialize && !made->is_cpu())
+    initialize(made->type);
   const ExecutionDevice* none = nullptr;
   if (detail::chosen_device.compare_exchange_strong(none, made.get())) return *made.release();
   return *none;

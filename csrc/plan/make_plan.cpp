@@ -185,8 +185,11 @@ class Planner {
     return {true, uint32_t(found->second), 0};
   }
 
+  // What a kernel makes lies on the device, although numbers of the host alone may have gone in.
   bool is_of_host(const BufferBinding& binding) const {
-    return binding.value >= 0 && builder_.is_on_cpu(binding.value);
+    if (binding.value < 0 || !builder_.is_on_cpu(binding.value)) return false;
+    const NodeId producer = value(binding.value).producer;
+    return producer == kNoId || node(producer).kind == CoreKind::kLibrary;
   }
 
   // A device does not read the host's memory: a single element goes into the launch, others into a

@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/device_lazy_init.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/version.h>
 
@@ -137,6 +138,10 @@ std::string find_backend_library(const std::string& name) {
   }
 }
 
+void initialize_device(c10::DeviceType type) {
+  if (torch::utils::is_device_lazy_init_supported(type)) torch::utils::device_lazy_init(type);
+}
+
 // Makes the module torch.NAME of a device that a backend's runtime has become.
 void register_device_module(const std::string& name) {
   const py::gil_scoped_acquire gil;
@@ -182,6 +187,7 @@ PYBIND11_MODULE(_C, module) {
     set_backend_selector(&select_backend);
     set_device_chooser(&device_type_of_backend);
     set_device_check(&select_device);
+    set_device_initializer(&initialize_device);
     set_warning_sink(&warn_in_python);
     register_device();
   });
