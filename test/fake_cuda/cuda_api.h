@@ -47,3 +47,4 @@ using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 
 constexpr unsigned CU_STREAM_NON_BLOCKING = 1;
+constexpr unsigned CU_MEMHOSTALLOC_DEVICEMAP = 2;

@@ -36,7 +36,7 @@ class Device {
   static Device& get();
 
   simt::DeviceMemory memory;
-  std::map<const char*, std::unique_ptr<char[]>> pinned;  // by address
+  std::map<const char*, std::unique_ptr<char[]>> pinned;  // by address; null: the device's
   std::map<const char*, size_t> pinned_bytes;
   CUresult error = CUDA_SUCCESS;  // sticky, as after a fault on a device
   std::string findings;           // what the emulator has reported

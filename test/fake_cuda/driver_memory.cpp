@@ -98,21 +98,30 @@ FAKE_CUDA_EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   });
 }
 
-FAKE_CUDA_EXPORT CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
+// Kernels can touch what is mapped, and that alone.
+FAKE_CUDA_EXPORT CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned flags) {
   return enter(Needs::kContext, [&] {
-    auto memory = std::make_unique<char[]>(bytes);
-    *pointer = memory.get();
-    Device::get().pinned_bytes.emplace(memory.get(), bytes);
-    Device::get().pinned.emplace(static_cast<const char*>(*pointer), std::move(memory));
+    Device& device = Device::get();
+    std::unique_ptr<char[]> memory;
+    if ((flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0) {
+      *pointer = device.memory.allocate(bytes, 512, "mapped memory of the host");
+      device.memory.mark_initialized(*pointer, bytes);
+    } else {
+      memory = std::make_unique<char[]>(bytes);
+      *pointer = memory.get();
+    }
+    device.pinned_bytes.emplace(static_cast<const char*>(*pointer), bytes);
+    device.pinned.emplace(static_cast<const char*>(*pointer), std::move(memory));
   });
 }
 
 FAKE_CUDA_EXPORT CUresult cuMemFreeHost(void* pointer) {
   return enter(Needs::kContext, [&] {
     Device::get().wait_for_all();
-    if (Device::get().pinned.erase(static_cast<const char*>(pointer)) == 0) {
-      throw Failure{CUDA_ERROR_INVALID_VALUE};
-    }
+    const auto found = Device::get().pinned.find(static_cast<const char*>(pointer));
+    if (found == Device::get().pinned.end()) throw Failure{CUDA_ERROR_INVALID_VALUE};
+    if (!found->second) Device::get().memory.free(pointer);
+    Device::get().pinned.erase(found);
     Device::get().pinned_bytes.erase(static_cast<const char*>(pointer));
   });
 }
