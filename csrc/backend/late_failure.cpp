@@ -83,6 +83,10 @@ std::function<void()> named(std::function<void()> command) {
   };
 }
 
+void set_late_failure_finder(void (*raise_found)()) {
+  detail::late_failure_finder.store(raise_found, std::memory_order_release);
+}
+
 void set_submission_names(const SubmissionNames& of_core) {
   names() = of_core;
 }

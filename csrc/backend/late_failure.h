@@ -9,6 +9,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -34,7 +35,14 @@ TORCH_LAZY_API Submission current_submission();
 // The command, which raises what it raises by raise_late(), for the operation of this thread now.
 TORCH_LAZY_API std::function<void()> named(std::function<void()> command);
 
+// Of a backend whose device has no other way to tell: called each time that the host has waited for
+// the device, on the thread that waited; raises what went wrong there since. Set once.
+TORCH_LAZY_API void set_late_failure_finder(void (*raise_found)());
+
 // ------------------------------------------------------------------- for the core
+
+// Raises what the finder has found. To be called after every wait for the device.
+inline void raise_found_failures();
 
 struct SubmittedOperation {
   const std::string* name = nullptr;  // never freed
@@ -53,5 +61,16 @@ void set_submission_names(const SubmissionNames& names);
 // it has been told one before.
 void name_operation(c10::Error& error, const std::string& operation, const std::string& location);
 bool names_operation(const c10::Error& error);
+
+// ---------------------------------------------------------------- implementation
+
+namespace detail {
+inline constinit std::atomic<void (*)()> late_failure_finder{nullptr};
+}  // namespace detail
+
+inline void raise_found_failures() {
+  if (const auto raise_found = detail::late_failure_finder.load(std::memory_order_acquire))
+    raise_found();
+}
 
 }  // namespace torch_lazy

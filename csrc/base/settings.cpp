@@ -158,8 +158,10 @@ std::vector<Setting> behaviour_settings() {
   defer.spellings = {{"0", "never"}, {"1", "hot"}};
   Setting backend = text(
       "backend", "`\"cpu\"`", [](const Config&) { return backend_name(); }, select_backend,
-      "who compiles windows: `\"cpu\"` makes kernels, `\"reference\"` runs graphs node by node "
-      "through ATen, others are what `backends()` lists");
+      "who compiles windows: `\"cpu\"` and `\"cuda\"` make kernels, `\"reference\"` runs graphs "
+      "node "
+      "by node through ATen, others are what `backends()` lists. Where PyTorch has a CUDA device "
+      "it is `\"cuda\"` from the first lazy tensor on, unless set");
   backend.old_words = {{"interpreter", "reference"}};
   Setting device = text(
       "device", "the backend's own", [](const Config&) { return device_name(); }, select_device,

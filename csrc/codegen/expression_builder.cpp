@@ -140,6 +140,24 @@ class ExpressionBuilder {
     return access;
   }
 
+  // A number that each launch brings.
+  ExprId word(BufferBinding::Word which, int64_t origin) {
+    Buffer buffer;
+    buffer.type = Type::kInt64;
+    buffer.immediate = true;
+    draft_.buffers.push_back(std::move(buffer));
+    BufferBinding binding;
+    binding.word = which;
+    binding.origin = origin;
+    draft_.bindings.push_back(binding);
+    Expr expr;
+    expr.op = Op::kLoad;
+    expr.type = Type::kInt64;
+    expr.buffer = uint32_t(draft_.buffers.size() - 1);
+    expr.access = access_of(Affine(axes()));
+    return add(std::move(expr));
+  }
+
   ExprId load(ValueId id, Access access) {
     Expr expr;
     expr.op = Op::kLoad;
@@ -330,8 +348,16 @@ class ExpressionBuilder {
     }
   }
 
-  // Indices were checked before the kernel runs. The source is read at an index that only the
-  // kernel knows, so it must lie in memory.
+  // A device that would have to be waited for checks indices itself.
+  ExprId within(ExprId position, int64_t limit, const CoreNode& node) {
+    if (failure_word_ == kNoId) failure_word_ = word(BufferBinding::Word::kFailures, 0);
+    return operation(Op::kWithin, Type::kInt64,
+                     {position, integer(limit, Type::kInt64), failure_word_,
+                      word(BufferBinding::Word::kTicket, node.origin)});
+  }
+
+  // On the CPU indices were checked before the kernel runs. The source is read at an index that
+  // only the kernel knows, so it must lie in memory.
   ExprId gather(const CoreNode& node, const IndexMap& map, NodeId self) {
     const ValueId source = node.inputs[0], index = node.inputs[1];
     const Memory memory = memory_of(source);
@@ -355,7 +381,11 @@ class ExpressionBuilder {
           if (i != d) at_source[i] = map[i];
         break;
     }
-    const ExprId position = cast(evaluate(index, broadcast(index, at_index), self), Type::kInt64);
+    ExprId position = cast(evaluate(index, broadcast(index, at_index), self), Type::kInt64);
+    if (context_.is_cuda()) {
+      if (memory.layout.sizes[d] == 0) throw Unexpressible{self};  // there is nothing to read
+      position = within(position, memory.layout.sizes[d], node);
+    }
     Access access = access_of(address(at_source, memory.layout, axes()));
     access.indirect.push_back({position, Size::constant(memory.layout.strides[d])});
     return load(memory.base, std::move(access));
@@ -367,6 +397,7 @@ class ExpressionBuilder {
   Draft& draft_;
   std::unordered_set<ValueId> members_;  // values that the group's nodes make
   std::unordered_map<std::string, ExprId> evaluated_;
+  ExprId failure_word_ = kNoId;
 };
 
 }  // namespace

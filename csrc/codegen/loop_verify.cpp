@@ -188,6 +188,10 @@ class Verifier {
         require(expr.type == Type::kBool, "is of type " + type + ", not bool");
         require_computes(type_of(expr.arguments[0]));
         return;
+      case Op::kWithin:
+        require(expr.type == Type::kInt64, "is of type " + type + ", not int64");
+        for (const ExprId argument : expr.arguments) require_type(argument, Type::kInt64);
+        return;
       case Op::kPhiloxUniform:
         require(expr.type == Type::kFloat, "is of type " + type + ", not float");
         for (const ExprId argument : expr.arguments) require_type(argument, Type::kInt64);

@@ -15,6 +15,11 @@ struct BufferBinding {
   static constexpr ValueId kPartial = -2;  // the results of the chunks of a long reduction
   ValueId value = kNoId;  // whose memory, from the start of its own block (an input's data pointer)
   bool written = false;
+  // Not memory but a word of the launch, for a check of indices that the kernel makes: where the
+  // device notes that it has failed, and what it notes (see Launcher::failure_word()).
+  enum class Word : uint8_t { kNone, kFailures, kTicket };
+  Word word = Word::kNone;
+  int64_t origin = 0;  // of a ticket: the operation whose indices are checked
 };
 
 struct LoweredKernel {

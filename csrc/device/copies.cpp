@@ -9,6 +9,7 @@
 #include <ATen/ops/copy_ops.h>
 #include <ATen/ops/empty_strided_cpu_dispatch.h>
 
+#include "backend/late_failure.h"
 #include "device/dispatched_operation.h"
 #include "device/plain_copy.h"
 #include "device/register.h"
@@ -77,6 +78,7 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
     const StepThreadState state;
     const DispatchedOperation dispatched(op);
     target.copy_(inner, non_blocking);
+    if (!non_blocking) raise_found_failures();
     return self;
   }
   return Kernel::kernel(self, source, non_blocking);
@@ -113,8 +115,10 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
     at::Tensor copy = plain_cpu_copy(inner, dtype, layout, pin_memory, memory_format);
     if (copy.defined()) return copy;
   }
-  return at::_ops::_to_copy::redispatch(inner_keys(), inner, dtype, layout, target, pin_memory,
-                                        non_blocking, memory_format);
+  at::Tensor copy = at::_ops::_to_copy::redispatch(inner_keys(), inner, dtype, layout, target,
+                                                   pin_memory, non_blocking, memory_format);
+  if (!non_blocking) raise_found_failures();
+  return copy;
 }
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
@@ -125,7 +129,9 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
   const at::Tensor& inner = synchronized_inner(self, Flush::by(op));
   const StepThreadState state;
   const DispatchedOperation dispatched(op);
-  return at::_ops::_local_scalar_dense::redispatch(inner_keys(), inner);
+  at::Scalar value = at::_ops::_local_scalar_dense::redispatch(inner_keys(), inner);
+  raise_found_failures();
+  return value;
 }
 
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& destination, bool non_blocking) {

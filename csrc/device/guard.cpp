@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "backend/execution_device.h"
+#include "backend/late_failure.h"
 #include "device/lazy_storage.h"
 #include "device/lazy_tensor.h"
 #include "device/register.h"
@@ -109,10 +110,12 @@ class LazyGuard final : public c10::impl::DeviceGuardImplInterface {
   void synchronizeStream(const c10::Stream& stream) const override {
     run_all();
     if (const auto* const guard = inner_guard()) guard->synchronizeStream(inner(stream));
+    raise_found_failures();
   }
   void synchronizeDevice(const c10::DeviceIndex device) const override {
     run_all();
     if (const auto* const guard = inner_guard()) guard->synchronizeDevice(device);
+    raise_found_failures();
   }
 
   // On the CPU an event that takes the time runs all pending work first, or the time would be that
@@ -143,6 +146,7 @@ class LazyGuard final : public c10::impl::DeviceGuardImplInterface {
   void synchronizeEvent(void* event) const override {
     if (!event) run_all();
     if (const auto* const guard = inner_guard()) guard->synchronizeEvent(event);
+    raise_found_failures();
   }
   void destroyEvent(void* event, const c10::DeviceIndex device) const noexcept override {
     if (const auto* const guard = inner_guard()) return guard->destroyEvent(event, device);

@@ -86,6 +86,7 @@ constexpr OpInfo kOps[] = {
     {"is_inf", 1},
     {"copy_sign", 2},
     {"philox_uniform", 2},
+    {"within", 4},
     {"reduce_sum", 1},
     {"reduce_prod", 1},
     {"reduce_min", 1},

@@ -12,9 +12,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <forward_list>
 #include <functional>
 #include <optional>
 
+#include "backend/late_failure.h"
 #include "base/config.h"
 #include "base/debug.h"
 #include "ir/print.h"
@@ -197,17 +199,27 @@ class Run {
     std::optional<DeviceAddresses> addresses;
     if (launcher_.device().is_privateuseone()) [[unlikely]]
       use_on_device(step, addresses.emplace());
-    for (const BufferLocation& place : step.pointers)
-      pointers_.push_back(
-          place.arena
-              ? static_cast<char*>(arena_.get()) + place.bytes
-              : static_cast<char*>(values_[place.slot].unsafeGetTensorImpl()->mutable_data()));
+    for (const BufferLocation& place : step.pointers) pointers_.push_back(address_of(place));
     launcher_.launch(step, pointers_);
+    tickets_.clear();
+  }
+
+  void* address_of(const BufferLocation& place) {
+    using Word = codegen::BufferBinding::Word;
+    if (place.arena) return static_cast<char*>(arena_.get()) + place.bytes;
+    if (place.word == Word::kNone) [[likely]]
+      return values_[place.slot].unsafeGetTensorImpl()->mutable_data();
+    if (place.word == Word::kFailures) {
+      failure_word_ = launcher_.failure_word();
+      return &failure_word_;
+    }
+    if (running_) running_->enter(place.origin);
+    return &tickets_.emplace_front(current_submission() + 1);
   }
 
   void use_on_device(const KernelStep& step, DeviceAddresses& addresses) {
     for (size_t i = 0; i < step.pointers.size(); ++i)
-      if (!step.pointers[i].arena)
+      if (step.pointers[i].has_slot())
         addresses.of(values_[step.pointers[i].slot],
                      step.lowered.buffers[i].written ? Access::kWrite : Access::kRead);
   }
@@ -222,6 +234,9 @@ class Run {
   StepRunner runner_;
   c10::DataPtr arena_;
   c10::SmallVector<void*, 16> pointers_;
+  // What launches take by value.
+  void* failure_word_ = nullptr;
+  std::forward_list<Submission> tickets_;
 };
 
 }  // namespace

@@ -37,6 +37,10 @@ class TORCH_LAZY_API Launcher {
   virtual c10::DataPtr allocate(size_t bytes) const;
   // Whether all indices, int32 or int64, are in [0, limit).
   virtual bool all_within(const at::Tensor& indices, int64_t limit) const;
+  // The address of a word that kernels write a ticket to, the number of a submission
+  // (backend/late_failure.h) and one more, where indices are out of range. Null where plans have
+  // CheckSteps instead.
+  virtual void* failure_word() const { return nullptr; }
   // Starts the kernel over all its work items. `pointers` are its buffers in order; sizes and
   // numbers are the step's. Raises by default: a plan with kernels needs a launcher of its own.
   virtual void launch(const KernelStep& kernel, c10::ArrayRef<void*> pointers) const;

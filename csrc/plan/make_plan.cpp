@@ -110,7 +110,7 @@ class Planner {
     const std::vector<int64_t> operations = operations_of(group.nodes);
     const int64_t origin = operations.front();
     for (const NodeId id : group.nodes)
-      if (node(id).kind == CoreKind::kGather) emit_check(id);
+      if (node(id).kind == CoreKind::kGather && !is_checked_by(kernels, id)) emit_check(id);
     for (const ValueId id : group.stored) builder_.allocate(id, origin);
     for (const LoweredKernel& kernel : kernels) {
       KernelStep step{
@@ -160,6 +160,8 @@ class Planner {
 
   BufferLocation memory_of(const LoweredKernel& kernel, size_t buffer) {
     const BufferBinding& binding = kernel.buffers[buffer];
+    if (binding.word != BufferBinding::Word::kNone)
+      return {.word = binding.word, .origin = binding.origin};
     const int64_t element = codegen::bytes_of(kernel.kernel.buffers[buffer].type);
     if (binding.value <= BufferBinding::kPartial) {
       const auto [found, made] = partials_.emplace(binding.value, BufferLocation{});
@@ -186,6 +188,16 @@ class Planner {
   }
 
   // What a kernel makes lies on the device, although numbers of the host alone may have gone in.
+  // One that nothing reads is in no kernel.
+  bool is_checked_by(const std::vector<LoweredKernel>& kernels, NodeId gather) const {
+    const auto checks = [&](const BufferBinding& binding) {
+      return binding.word == BufferBinding::Word::kTicket && binding.origin == node(gather).origin;
+    };
+    return std::any_of(kernels.begin(), kernels.end(), [&](const LoweredKernel& kernel) {
+      return std::any_of(kernel.buffers.begin(), kernel.buffers.end(), checks);
+    });
+  }
+
   bool is_of_host(const BufferBinding& binding) const {
     if (binding.value < 0 || !builder_.is_on_cpu(binding.value)) return false;
     const NodeId producer = value(binding.value).producer;

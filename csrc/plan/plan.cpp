@@ -28,7 +28,7 @@ struct SlotCollector {
   void operator()(const LibraryStep& step) const { add(step.step); }
   void operator()(const KernelStep& step) const {
     for (const BufferLocation& pointer : step.pointers)
-      if (!pointer.arena) slots.push_back(pointer.slot);
+      if (pointer.has_slot()) slots.push_back(pointer.slot);
   }
 
   void operator()(const OperatorStep& step) const {
@@ -77,7 +77,10 @@ struct Printer {
       const BufferLocation& place = step.pointers[i];
       text += i ? ", " : "";
       if (step.lowered.buffers[i].written) text += "out ";
-      text += place.arena ? fmt::format("arena+{}", place.bytes) : fmt::format("%{}", place.slot);
+      if (place.arena)
+        text += fmt::format("arena+{}", place.bytes);
+      else
+        text += place.has_slot() ? fmt::format("%{}", place.slot) : "check";
     }
     return text + fmt::format(") {} work items", step.lowered.work_items);
   }
@@ -121,7 +124,7 @@ size_t first_write(const Plan& plan) {
         if (of_inputs.count(command->slots[r])) return i;
     if (const auto* kernel = std::get_if<KernelStep>(&action))
       for (size_t p = 0; p < kernel->pointers.size(); ++p)
-        if (kernel->lowered.buffers[p].written && !kernel->pointers[p].arena &&
+        if (kernel->lowered.buffers[p].written && kernel->pointers[p].has_slot() &&
             of_inputs.count(kernel->pointers[p].slot))
           return i;
   }

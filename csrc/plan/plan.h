@@ -82,6 +82,11 @@ struct BufferLocation {
   bool arena = false;
   uint32_t slot = 0;  // unless in the arena
   int64_t bytes = 0;  // from the start of the arena
+  // Unless none: nothing of the above, but a word of the launch, see codegen::BufferBinding.
+  codegen::BufferBinding::Word word = codegen::BufferBinding::Word::kNone;
+  int64_t origin = 0;  // of a ticket
+
+  bool has_slot() const { return !arena && word == codegen::BufferBinding::Word::kNone; }
 };
 
 struct KernelStep {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/launch_arguments.h"
 #include "codegen/launch_shape.h"
 #include "codegen/printer.h"
 #include "passes/pipeline.h"
@@ -88,6 +89,8 @@ class EmulatedLauncher final : public Launcher {
                    std::vector<KernelReport>& reports)
       : Launcher(c10::kCPU), memory_(memory), limits_(limits), reports_(reports) {}
 
+  void* failure_word() const override { return failure_word_; }
+
   // Only kernels touch the arena.
   c10::DataPtr allocate(size_t bytes) const override {
     c10::DataPtr arena = Launcher::allocate(bytes);
@@ -102,11 +105,8 @@ class EmulatedLauncher final : public Launcher {
     const codegen::LoweredKernel& lowered = step.lowered;
     const codegen::PrintedKernel printed =
         codegen::print_kernel(lowered.kernel, {.kind = codegen::Target::Kind::kCuda});
-    std::vector<int64_t> packed(lowered.sizes.size() + lowered.numbers.size() + pointers.size());
-    std::memcpy(packed.data(), pointers.data(), pointers.size() * sizeof(void*));
-    std::copy(lowered.sizes.begin(), lowered.sizes.end(), packed.begin() + pointers.size());
-    std::memcpy(packed.data() + pointers.size() + lowered.sizes.size(), lowered.numbers.data(),
-                lowered.numbers.size() * sizeof(double));
+    std::vector<uint64_t> arguments =
+        codegen::launch_arguments(lowered, codegen::immediate_bytes(lowered.kernel), pointers);
     for (size_t i = 0; i < pointers.size(); ++i) {
       simt::Region* region = memory_.find(pointers[i]);
       if (region != nullptr && region->begin == pointers[i] && region->name == "tensor") {
@@ -114,7 +114,7 @@ class EmulatedLauncher final : public Launcher {
       }
     }
     int64_t begin = 0, end = lowered.work_items;
-    void* parameters[] = {packed.data(), &begin, &end};
+    void* parameters[] = {arguments.data(), &begin, &end};
     const codegen::LaunchShape shape = codegen::launch_shape(lowered, limits_);
     const auto program = simt::Program::compile(printed.source);
     const simt::Dim3 grid{shape.grid_x}, block{shape.block_x, shape.block_y};
@@ -125,6 +125,7 @@ class EmulatedLauncher final : public Launcher {
 
  private:
   simt::DeviceMemory& memory_;
+  void* const failure_word_ = memory_.allocate(sizeof(int64_t), 8, "failure word");
   const codegen::GpuLimits limits_;
   std::vector<KernelReport>& reports_;
 };

@@ -20,6 +20,7 @@
 #include "base/debug.h"
 #include "base/disk_cache.h"
 #include "base/pass_times.h"
+#include "codegen/launch_arguments.h"
 #include "codegen/launch_shape.h"
 #include "codegen/printer.h"
 #include "passes/pipeline.h"
@@ -54,13 +55,6 @@ void check_arguments(const LoweredKernel& lowered) {
   const size_t bytes = 8 * (lowered.buffers.size() + lowered.sizes.size() + lowered.numbers.size());
   TORCH_CHECK(bytes <= kMostArgumentBytes, "kernel ", lowered.kernel.name, " has ", bytes,
               " bytes of arguments; a device takes ", kMostArgumentBytes);
-}
-
-std::vector<uint8_t> immediate_bytes(const codegen::Kernel& kernel) {
-  std::vector<uint8_t> bytes;
-  for (const codegen::Buffer& buffer : kernel.buffers)
-    bytes.push_back(buffer.immediate ? uint8_t(codegen::bytes_of(buffer.type)) : 0);
-  return bytes;
 }
 
 class CudaBackend final : public Backend {
@@ -108,7 +102,7 @@ class CudaBackend final : public Backend {
       check_arguments(lowered);
       printed.push_back(print(lowered));
       kernels.push_back({nullptr, codegen::launch_shape(lowered, limits),
-                         immediate_bytes(lowered.kernel), kernel->name});
+                         codegen::immediate_bytes(lowered.kernel), kernel->name});
       lowered.kernel = {};  // a run needs the sizes and numbers only, and loops are large
       lowered.buffers = {};
     }

@@ -4,10 +4,11 @@
 #include <c10/core/Allocator.h>
 #include <fmt/format.h>
 
-#include <cstring>
 #include <utility>
 
 #include "backend/cuda/driver.h"
+#include "backend/cuda/index_failures.h"
+#include "codegen/launch_arguments.h"
 
 namespace torch_lazy::cuda {
 
@@ -23,22 +24,16 @@ at::Tensor CudaLauncher::empty(c10::IntArrayRef sizes, c10::IntArrayRef strides,
                                            c10::DispatchKeySet(c10::DispatchKey::CUDA), dtype);
 }
 
+void* CudaLauncher::failure_word() const {
+  ensure_context(device().index());
+  return index_failure_word();
+}
+
 void CudaLauncher::launch(const KernelStep& step, c10::ArrayRef<void*> pointers) const {
   const CudaKernel& kernel = kernels_[step.index];
-  const codegen::LoweredKernel& lowered = step.lowered;
-  // The kernel's structure of arguments (codegen/printer.h): fields of 8 bytes, one after another.
-  std::vector<uint64_t> arguments(pointers.size() + lowered.sizes.size() + lowered.numbers.size());
-  for (size_t i = 0; i < pointers.size(); ++i) {
-    if (const uint8_t bytes = kernel.immediate_bytes[i])
-      std::memcpy(&arguments[i], pointers[i], bytes);
-    else
-      arguments[i] = reinterpret_cast<uint64_t>(pointers[i]);
-  }
-  uint64_t* next = arguments.data() + pointers.size();
-  std::memcpy(next, lowered.sizes.data(), lowered.sizes.size() * sizeof(int64_t));
-  next += lowered.sizes.size();
-  std::memcpy(next, lowered.numbers.data(), lowered.numbers.size() * sizeof(double));
-  int64_t begin = 0, end = lowered.work_items;
+  std::vector<uint64_t> arguments =
+      codegen::launch_arguments(step.lowered, kernel.immediate_bytes, pointers);
+  int64_t begin = 0, end = step.lowered.work_items;
   void* parameters[] = {arguments.data(), &begin, &end};
   ensure_context(device().index());
   const Stream stream = guard_.getStreamNativeHandle(guard_.getStream(device()));

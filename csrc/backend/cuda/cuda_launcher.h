@@ -17,8 +17,7 @@ namespace torch_lazy::cuda {
 struct CudaKernel {
   std::shared_ptr<const LoadedKernel> code;
   codegen::LaunchShape shape;
-  // By buffer: how many bytes of the host's memory go into the launch itself; 0 for an address.
-  std::vector<uint8_t> immediate_bytes;
+  std::vector<uint8_t> immediate_bytes;  // by buffer; see codegen/launch_arguments.h
   std::string name;
 };
 
@@ -30,6 +29,7 @@ class CudaLauncher final : public Launcher {
 
   at::Tensor empty(c10::IntArrayRef sizes, c10::IntArrayRef strides,
                    c10::ScalarType dtype) const override;
+  void* failure_word() const override;
   void launch(const KernelStep& step, c10::ArrayRef<void*> pointers) const override;
 
  private:

@@ -35,6 +35,7 @@ Driver open_driver() {
   find("cuLibraryLoadData", driver.load_library);
   find("cuLibraryUnload", driver.unload_library);
   find("cuLibraryGetKernel", driver.library_kernel);
+  find("cuMemHostAlloc", driver.allocate_host);
   find("cuLaunchKernel", driver.launch);
   return driver;
 }

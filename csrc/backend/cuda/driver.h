@@ -32,6 +32,9 @@ enum class Attribute : int {
   kComputeCapabilityMinor = 76,
 };
 
+// Of cuMemHostAlloc: seen by all contexts, and by devices under the address that the host has.
+constexpr unsigned kPortable = 1, kDeviceMapped = 2;
+
 struct Driver {
   OpenedLibrary library;
   int version = 0;  // 12040 for CUDA 12.4
@@ -52,6 +55,7 @@ struct Driver {
                          unsigned library_count);
   Result (*unload_library)(Library library);
   Result (*library_kernel)(Kernel* kernel, Library library, const char* name);
+  Result (*allocate_host)(void** address, size_t bytes, unsigned flags);
   Result (*launch)(Kernel kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                    Stream stream, void** parameters, void** extra);
