@@ -10,6 +10,7 @@
 #include "codegen/draft_axes.h"
 #include "codegen/loop_analysis.h"
 #include "codegen/op_cost.h"
+#include "codegen/thread_loop.h"
 
 namespace torch_lazy::codegen {
 namespace {
@@ -121,6 +122,7 @@ class Finisher {
     kernel.number_slots = uint32_t(draft_.numbers.size());
     lowered_.buffers = std::move(draft_.bindings);
     lowered_.numbers = std::move(draft_.numbers);
+    if (context_.is_cuda()) kernel.thread_loop = choose_thread_loop(kernel, lowered_.sizes);
     return std::move(lowered_);
   }
 

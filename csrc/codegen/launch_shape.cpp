@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "codegen/thread_loop.h"
+
 namespace torch_lazy::codegen {
 namespace {
 
 constexpr int64_t kWarp = 32;
-constexpr int64_t kBlock = 256;  // threads, where a work item does not want more
+constexpr int64_t kBlock = 256;       // threads, where a work item does not want more
+constexpr int64_t kWarpsOfBlock = 8;  // with a work item each
 constexpr int64_t kLargestBlock = 1024;
 // Elements along the lanes that a thread of a work item goes through: more want more threads, and
 // where there are few work items, fewer than the other number are worth a thread.
@@ -32,15 +35,23 @@ LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits) 
   const int64_t elements = elements_along_lanes(lowered);
   const int64_t device_threads =
       int64_t{limits.multiprocessors} * limits.threads_per_multiprocessor;
+  const ThreadLoop& loop = lowered.kernel.thread_loop;
+  const int64_t at_once = std::max<int64_t>(int64_t{loop.packet} * loop.packets, kLeastElements);
+  const int64_t most =
+      lowered.kernel.axis == Axis::kParallel ? most_threads(lowered.kernel) : kLargestBlock;
   int64_t x = kWarp;
   const auto can_double = [&](int64_t least_elements) {
-    return x < kLargestBlock && elements > x * least_elements;
+    return x < most && elements > x * least_elements;
   };
-  while (can_double(kMostElements)) x *= 2;
-  while (can_double(kLeastElements) && 2 * items * x <= device_threads) x *= 2;
+  if (loop.holds_row) {
+    x = loop.threads;
+  } else {
+    while (can_double(std::max(kMostElements, at_once))) x *= 2;
+    while (can_double(at_once) && 2 * items * x <= device_threads) x *= 2;
+  }
   // Warps with a work item each share a block, but not where multiprocessors would get none.
   const int64_t y =
-      x > kWarp ? 1 : std::clamp<int64_t>(items / limits.multiprocessors, 1, kBlock / kWarp);
+      x > kWarp ? 1 : std::clamp<int64_t>(items / limits.multiprocessors, 1, kWarpsOfBlock);
   const int64_t resident = std::max<int64_t>(device_threads / (x * y), 1);
   const int64_t grid = std::min(divided(items, y), resident);
   return {uint32_t(x), uint32_t(y), uint32_t(grid), 0};

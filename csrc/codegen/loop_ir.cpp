@@ -61,6 +61,16 @@ std::string text_of_value(const Kernel& kernel, const Expr& expr) {
   return text;
 }
 
+std::string text_of(const ThreadLoop& loop) {
+  std::string text;
+  if (loop.packet > 1) {
+    text += " packets=" + std::to_string(loop.packets) + "x" + std::to_string(loop.packet);
+  }
+  if (loop.holds_row) text += " holds_row threads=" + std::to_string(loop.threads);
+  if (loop.narrow) text += " narrow";
+  return text;
+}
+
 }  // namespace
 
 std::string to_string(const Kernel& kernel) {
@@ -72,6 +82,7 @@ std::string to_string(const Kernel& kernel) {
   }
   if (!kernel.reduction_total.is(0)) text += " reduction_total=" + text_of(kernel.reduction_total);
   if (kernel.fetches_ahead) text += " fetches_ahead";
+  text += text_of(kernel.thread_loop);
   text += "\n";
   for (const std::string& comment : kernel.comments) text += "  # " + comment + "\n";
   for (const Buffer& buffer : kernel.buffers) {

@@ -104,6 +104,21 @@ struct Buffer {
 
 enum class Axis : uint8_t { kParallel, kReduction };
 
+// How the threads of a GPU share the lanes' dimension. A CPU does not look at it.
+struct ThreadLoop {
+  // Neighbouring elements that a thread loads and stores by one instruction, where memory is
+  // aligned as it wants. 1: a thread's elements lie apart, its neighbours' between.
+  int packet = 1;
+  int packets = 1;  // that a thread loads before it computes with the first
+  // The packets of `threads` threads are a whole row: what a sweep loads or computes stays in
+  // registers for later ones. For Axis::kReduction with one reduction dimension that is no chunk.
+  bool holds_row = false;
+  int threads = 0;
+  bool narrow = false;  // indices have 32 bits
+
+  bool operator==(const ThreadLoop&) const = default;
+};
+
 struct Kernel {
   std::string name;                   // C identifier, from the operators: "add_gelu_mul"
   std::vector<std::string> comments;  // lines at the head of the source: Python lines, operators
@@ -124,6 +139,7 @@ struct Kernel {
   std::vector<Store> stores;
   // Rows of memory are asked for some lines before they are read or written, where a target can.
   bool fetches_ahead = false;
+  ThreadLoop thread_loop;
   uint32_t size_slots = 0;
   uint32_t number_slots = 0;
 };

@@ -81,6 +81,12 @@ class Verifier {
     } else if (!kernel_.parallel.empty()) {
       require(!kernel_.block.is(0), "has lanes along a parallel dimension but no block");
     }
+    if (kernel_.thread_loop.holds_row) {
+      require(
+          kernel_.axis == Axis::kReduction && kernel_.reduction.size() == 1 &&
+              kernel_.reduction_total.is(0),
+          "holds its rows but has not one reduction dimension, whole, that the lanes run along");
+    }
     if (!kernel_.reduction_total.is(0)) {
       const size_t lanes = kernel_.axis == Axis::kParallel ? 1 : 0;
       require(kernel_.reduction.size() == 1, "is chunked but has not one reduction dimension");

@@ -40,6 +40,11 @@ void AccessPrinter::define_pointer(uint32_t buffer, const Access& access, Source
 }
 
 std::string AccessPrinter::address(uint32_t buffer, const Access& access, const Body& body) const {
+  return address_at(buffer, access, lane_index(context_, body));
+}
+
+std::string AccessPrinter::address_at(uint32_t buffer, const Access& access,
+                                      const std::string& index) const {
   std::string sum = "p_" + context_.kernel.buffers[buffer].name;
   const std::string offset = work_item_offset(access);
   if (!offset.empty()) {
@@ -56,7 +61,7 @@ std::string AccessPrinter::address(uint32_t buffer, const Access& access, const 
       continue;
     add_term(sum, product(name_of_scalar(context_, indirect.index), indirect.stride));
   }
-  add_term(sum, product(lane_index(context_, body), lane_stride(access)));
+  add_term(sum, product(index, lane_stride(access)));
   return sum;
 }
 
@@ -114,6 +119,7 @@ std::string AccessPrinter::load(ExprId id, const Body& body) const {
   const std::string type = name_of(expr.type);
   if (whole_tile(context_, expr))
     return name_of_loaded_tile(context_, id) + "[" + tile_index(context_, access) + "]";
+  if (context_.is_packet(id)) return name_of_loaded_packet(context_, id) + "[step][j]";
   const std::string from = address(expr.buffer, access, body);
   const bool predicated = expr.predicate != kNoPredicate;
   if (!context_.is_vector(id)) {
@@ -147,6 +153,9 @@ std::string AccessPrinter::store(const Store& store, const Body& body) const {
     return only_once() + call;
   }
   const std::string value = read_vector(context_, store.expr, body);
+  if (context_.is_packet(store)) {
+    return name_of_stored_packet(context_, store) + "[j] = " + value + ";";
+  }
   const std::string function = (is_contiguous(access) ? "lazy_store_" : "lazy_scatter_") + type;
   std::string call;
   if (is_contiguous(access)) {

@@ -32,6 +32,8 @@ class AccessPrinter {
 
   // Of the first lane's element.
   std::string address(uint32_t buffer, const Access& access, const Body& body) const;
+  // Of the element at `index` along the lanes.
+  std::string address_at(uint32_t buffer, const Access& access, const std::string& index) const;
   // How many of the lanes are inside of the loop's range.
   std::string count(const Body& body) const;
 

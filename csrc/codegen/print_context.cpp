@@ -1,5 +1,7 @@
 #include "codegen/print_context.h"
 
+#include "codegen/thread_loop.h"
+
 namespace torch_lazy::codegen {
 namespace {
 
@@ -77,6 +79,14 @@ std::string PrintContext::call(const std::string& function, const std::string& o
   // On CUDA a vector's type is that of its lane.
   const bool same = is_cuda() && overload.starts_with("v_");
   return call(function + ":" + (same ? overload.substr(2) : overload), arguments);
+}
+
+bool PrintContext::is_packet(ExprId load) const {
+  return has_packets() && is_vector(load) && is_packet_load(kernel, load, schedule.varying);
+}
+
+bool PrintContext::is_packet(const Store& store) const {
+  return has_packets() && is_packet_store(kernel, store, schedule.varying);
 }
 
 bool PrintContext::is_work_item_scalar(ExprId id) const {
@@ -167,6 +177,16 @@ std::string name_of_scalar(const PrintContext& context, ExprId id) {
 
 std::string name_of_splat(const PrintContext& context, ExprId id) {
   return "v" + name_of_value(context, id);
+}
+
+std::string name_of_loaded_packet(const PrintContext& context, ExprId load) {
+  return "u" + std::to_string(load) + "_" +
+         context.kernel.buffers[context.kernel.exprs[load].buffer].name;
+}
+
+std::string name_of_stored_packet(const PrintContext& context, const Store& store) {
+  const auto number = &store - context.kernel.stores.data();
+  return "w" + std::to_string(number) + "_" + context.kernel.buffers[store.buffer].name;
 }
 
 std::string read_vector(const PrintContext& context, ExprId id, const Body& body) {

@@ -7,7 +7,7 @@
 //   the lanes t<id>_<what>      an expression's value    v<id>_<what>    a scalar's value in all
 //   lanes a<id>, x<id>      accumulators and, for arg reductions, their indices; also b, c, e, n, z
 //   m<id>             scratch ("memory") of a spilled expression
-//   u<id>_<buffer>, w<n>_<buffer>   tiles that are loaded or will be stored
+//   u<id>_<buffer>, w<n>_<buffer>   tiles or packets that are loaded or will be stored
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,9 @@ struct PrintContext {
   int scratch_lanes = 1;             // values that an element of scratch holds for each expression
 
   // Unrolled steps spill to variables, which become registers.
-  bool uses_scratch() const { return schedule.scratch_values > 0 && !is_unrolled(kernel); }
+  bool uses_scratch() const {
+    return schedule.scratch_values > 0 && !is_unrolled(kernel) && !is_cuda();
+  }
 
   // A call of a function of the prelude.
   std::string call(const std::string& function, const std::vector<std::string>& arguments) const;
@@ -51,6 +53,14 @@ struct PrintContext {
   // its end.
   bool masks_are_free() const { return target.lanes == 16; }
   bool is_cuda() const { return target.kind == Target::Kind::kCuda; }
+  // Of sizes and of what is counted with them.
+  std::string index_type() const {
+    return is_cuda() && kernel.thread_loop.narrow ? "int32" : "int64";
+  }
+  // Whether the threads of a GPU have several elements each in a step of the lanes' loop.
+  bool has_packets() const { return is_cuda() && kernel.thread_loop.packet > 1; }
+  bool is_packet(ExprId load) const;
+  bool is_packet(const Store& store) const;
   bool is_vector(ExprId id) const;
   // The value of a scalar expression is known when a work item begins.
   bool is_work_item_scalar(ExprId id) const;
@@ -80,6 +90,9 @@ std::string name_of_size(Size size);
 std::string name_of_index(const PrintContext& context, size_t dimension);
 std::string name_of_scalar(const PrintContext& context, ExprId id);
 std::string name_of_splat(const PrintContext& context, ExprId id);
+// Of the packets that a thread has loaded, or will store.
+std::string name_of_loaded_packet(const PrintContext& context, ExprId load);
+std::string name_of_stored_packet(const PrintContext& context, const Store& store);
 // How a statement in `body` reads an expression, as a vector or as a scalar.
 std::string read_vector(const PrintContext& context, ExprId id, const Body& body);
 std::string read(const PrintContext& context, ExprId id, const Body& body, bool as_vector);

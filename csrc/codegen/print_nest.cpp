@@ -42,16 +42,26 @@ void NestPrinter::print() {
   print_kernel_scalars();
   print_prefetch_range();
   open_work_items();
-  if (context_.is_cuda()) print_digits(work_item_digits(), "const int64", "item");
+  if (context_.is_cuda()) {
+    print_digits(work_item_digits(), "const " + context_.index_type(), "item");
+  }
   print_work_item_scalars();
   print_reduction_range();
+  print_held_row();
   const Kernel& kernel = context_.kernel;
   if (along_reduction() || kernel.parallel.empty()) {
     print_tile(Body{});
   } else {
-    out_.line("const int64 first = block * " + name_of_size(kernel.block) + ";");
+    const std::string index = "const " + context_.index_type() + " ";
+    out_.line(index + "first = block * " + name_of_size(kernel.block) + ";");
     const std::string end = "first + " + name_of_size(kernel.block);
-    out_.line("const int64 last = " + least(end, name_of_size(kernel.parallel.back())) + ";");
+    out_.line(index + "last = " + least(end, name_of_size(kernel.parallel.back())) + ";");
+    if (context_.has_packets()) {
+      print_packets({"first", "last"}, context_.schedule.rows[0], context_.schedule.row_stores,
+                    [&](const Body& body) { print_tile(body); });
+      out_.close();
+      return;
+    }
     const int copies = tile_copies(kernel, context_.target, context_.schedule);
     const int64_t step = int64_t{copies} * context_.target.lanes;
     print_lanes({"first", "last"}, copies,
@@ -97,16 +107,16 @@ void NestPrinter::open_work_items() {
   const Kernel& kernel = context_.kernel;
   if (!along_reduction() && !kernel.parallel.empty()) {
     const std::string block = name_of_size(kernel.block);
-    out_.line("const int64 blocks = (" + name_of_size(kernel.parallel.back()) + " + " + block +
-              " - 1) / " + block + ";");
+    out_.line("const " + context_.index_type() + " blocks = (" +
+              name_of_size(kernel.parallel.back()) + " + " + block + " - 1) / " + block + ";");
   }
   if (!context_.is_cuda()) print_first_work_item();
   if (context_.is_cuda()) {
+    const std::string index = context_.index_type();
     out_.line("const int lane = threadIdx.x;");
-    out_.line("const int64 items = (int64)gridDim.x * blockDim.y;");
-    out_.open(
-        "for (int64 item = begin + (int64)blockIdx.x * blockDim.y + threadIdx.y; item < end; item "
-        "+= items)");
+    out_.line("const " + index + " items = (" + index + ")gridDim.x * blockDim.y;");
+    out_.open("for (" + index + " item = begin + (" + index +
+              ")blockIdx.x * blockDim.y + threadIdx.y; item < end; item += items)");
   } else {
     out_.open("for (int64 item = begin; item < end; ++item)");
   }
@@ -134,7 +144,8 @@ void NestPrinter::print_digits(const std::vector<Digit>& digits, const std::stri
       out_.line(type + " " + digit.name + " = " + rest + ";");
     } else {
       out_.line(type + " " + digit.name + " = " + rest + " % " + digit.extent + ";");
-      out_.line("const int64 item" + text_of(i) + " = " + rest + " / " + digit.extent + ";");
+      out_.line("const " + context_.index_type() + " item" + text_of(i) + " = " + rest + " / " +
+                digit.extent + ";");
       rest = "item" + text_of(i);
     }
   }
@@ -187,8 +198,9 @@ void NestPrinter::print_reduction_range() {
   reduction_ = {"0", name_of_size(kernel.reduction.back())};
   if (kernel.reduction_total.is(0)) return;
   const size_t chunks = kernel.parallel.size() - (along_reduction() ? 1 : 2);
-  out_.line("const int64 chunk_first = p" + text_of(chunks) + " * " + reduction_.last + ";");
-  out_.line("const int64 chunk_last = " +
+  const std::string index = "const " + context_.index_type() + " ";
+  out_.line(index + "chunk_first = p" + text_of(chunks) + " * " + reduction_.last + ";");
+  out_.line(index + "chunk_last = " +
             least("chunk_first + " + reduction_.last, name_of_size(kernel.reduction_total)) + ";");
   reduction_ = {"chunk_first", "chunk_last"};
 }
@@ -243,8 +255,8 @@ bool NestPrinter::nontemporal(const std::vector<uint32_t>& stores) const {
 void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors, bool apart,
                               const PrintBody& print_body) {
   if (context_.is_cuda()) {
-    out_.open("for (int64 i = " + range.first + " + lane; i < " + range.last +
-              "; i += blockDim.x)");
+    out_.open("for (" + context_.index_type() + " i = " + range.first + " + lane; i < " +
+              range.last + "; i += blockDim.x)");
     print_body(Body{});
     out_.close();
     return;

@@ -73,6 +73,24 @@ class NestPrinter {
 
   void print_masked(const Range& range, const PrintBody& print_body);
 
+  // Of a GPU: a loop over [range) in which each thread loads packets, evaluates the body for each
+  // of their elements, and stores packets. `exprs` and `stores` are the body's.
+  void print_packets(const Range& range, const std::vector<ExprId>& exprs,
+                     const std::vector<uint32_t>& stores, const PrintBody& print_body);
+  // Where the thread's packets lie in [range), which each of the packets in the body has to allow.
+  void print_packet_start(const Range& range, const std::vector<ExprId>& exprs,
+                          const std::vector<uint32_t>& stores);
+  void open_packet_steps(const Range& range);
+  // `what`: "load" or "store".
+  void print_packet_call(const std::string& what, Type type, const std::string& address,
+                         const std::string& packet, bool whole, const Range& range);
+  void print_packet_loads(const Range& range, const std::vector<ExprId>& loads);
+  void print_packet_stores(const Range& range, const std::vector<uint32_t>& stores);
+  std::vector<ExprId> packet_loads(const std::vector<ExprId>& exprs) const;
+  std::vector<uint32_t> packet_stores(const std::vector<uint32_t>& stores) const;
+  // Once for all sweeps over a row that is held in registers.
+  void print_held_row();
+
   // Whether any of `stores`, or of the kernel's, is non-temporal.
   bool nontemporal(const std::vector<uint32_t>& stores) const;
   bool any_nontemporal() const;

@@ -39,10 +39,11 @@ void NestPrinter::print_sweep(size_t number, const Body& tile) {
   for (const auto& reduction : reductions) reduction.declare(reduction_.first, out_);
   print_tiles_to_store(sweep);
   const Kernel& kernel = context_.kernel;
+  const std::string index_type = context_.index_type();
   for (size_t depth = 0; depth < innermost(); ++depth) {
     if (is_unrolled(kernel)) out_.line("#pragma unroll");
     const std::string index = "r" + std::to_string(depth);
-    out_.open("for (int64 " + index + " = 0; " + index + " < " +
+    out_.open("for (" + index_type + " " + index + " = 0; " + index + " < " +
               name_of_size(kernel.reduction[depth]) + "; ++" + index + ")");
     print_sweep_exprs(sweep, depth, tile);
   }
@@ -50,10 +51,11 @@ void NestPrinter::print_sweep(size_t number, const Body& tile) {
     int64_t steps = kBlockSteps;
     if (along_reduction()) steps *= int64_t{copies} * context_.target.lanes;
     std::string block = std::to_string(steps);
-    if (along_reduction() && context_.is_cuda()) block += " * (int64)blockDim.x";
-    out_.open("for (int64 part = " + reduction_.first + "; part < " + reduction_.last +
+    if (along_reduction() && context_.is_cuda()) block += " * (" + index_type + ")blockDim.x";
+    out_.open("for (" + index_type + " part = " + reduction_.first + "; part < " + reduction_.last +
               "; part += " + block + ")");
-    out_.line("const int64 part_last = " + least("part + " + block, reduction_.last) + ";");
+    out_.line("const " + index_type + " part_last = " + least("part + " + block, reduction_.last) +
+              ";");
     for (const auto& reduction : reductions) reduction.begin_block(out_);
     print_innermost_loop(sweep, reductions, {"part", "part_last"}, tile);
     for (const auto& reduction : reductions) reduction.end_block(out_);
@@ -70,17 +72,24 @@ void NestPrinter::print_innermost_loop(const Sweep& sweep, const Reductions& red
                                        const Range& range, const Body& tile) {
   const Kernel& kernel = context_.kernel;
   const bool needs_flat = needs_flat_index(sweep) && innermost() > 0;
+  const std::string index_type = context_.index_type();
   if (!along_reduction()) {
     const std::string index = "r" + std::to_string(innermost());
     if (is_unrolled(kernel)) out_.line("#pragma unroll");
-    out_.open("for (int64 " + index + " = " + range.first + "; " + index + " < " + range.last +
-              "; ++" + index + ")");
-    if (needs_flat) out_.line("const int64 flat = " + outer_flat_index() + " + " + index + ";");
+    out_.open("for (" + index_type + " " + index + " = " + range.first + "; " + index + " < " +
+              range.last + "; ++" + index + ")");
+    if (needs_flat)
+      out_.line("const " + index_type + " flat = " + outer_flat_index() + " + " + index + ";");
     print_innermost(sweep, reductions, tile);
     out_.close();
     return;
   }
-  if (needs_flat) out_.line("const int64 flat = " + outer_flat_index() + ";");
+  if (needs_flat) out_.line("const " + index_type + " flat = " + outer_flat_index() + ";");
+  if (context_.has_packets()) {
+    print_packets(range, sweep.exprs, sweep.stores,
+                  [&](const Body& body) { print_innermost(sweep, reductions, body); });
+    return;
+  }
   const int copies = sweep_copies(sweep);
   const int64_t step = int64_t{copies} * context_.target.lanes;
   const Size extent = kernel.reduction.back();
@@ -162,7 +171,7 @@ bool NestPrinter::is_staged(const Sweep& sweep) const {
   const Kernel& kernel = context_.kernel;
   const Size extent = kernel.reduction.back();
   const int64_t steps = along_reduction() ? extent.value / context_.target.lanes : extent.value;
-  if (is_unrolled(kernel)) return false;
+  if (is_unrolled(kernel) || (context_.is_cuda() && kernel.thread_loop.holds_row)) return false;
   if (kernel.reduction.size() == 1 && !extent.slot && steps <= kBlockSteps) return false;
   return std::any_of(sweep.reductions.begin(), sweep.reductions.end(),
                      [&](ExprId id) { return codegen::is_staged(kernel.exprs[id]); });
@@ -192,6 +201,7 @@ std::string NestPrinter::flat_index(const Body& body) const {
 }
 
 std::string NestPrinter::spilled_step(ExprId id) const {
+  if (context_.is_cuda()) return "m" + std::to_string(id) + "[step][j]";
   return "m" + std::to_string(id) + "[" + flat_index(Body{}) + "]";
 }
 

@@ -5,6 +5,7 @@
 #include "codegen/print_nest.h"
 #include "codegen/source_writer.h"
 #include "codegen/sweeps.h"
+#include "codegen/thread_loop.h"
 
 namespace torch_lazy::codegen {
 namespace {
@@ -64,19 +65,21 @@ void print_arguments_struct(const Kernel& kernel, SourceWriter& out) {
   out.close(";");
 }
 
-void print_arguments(const Kernel& kernel, const std::string& from, bool has_scratch,
-                     SourceWriter& out) {
+void print_arguments(const PrintContext& context, const std::string& from, SourceWriter& out) {
+  const Kernel& kernel = context.kernel;
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
     out.line(pointer_definition(kernel.buffers[i], from + "pointers[" + std::to_string(i) + "]"));
   }
-  if (has_scratch) {
+  if (context.uses_scratch()) {
     out.line("float* const scratch = (float*)" + from + "pointers[" +
              std::to_string(kernel.buffers.size()) + "];");
   }
   const UsedSlots used = used_slots(kernel);
   for (size_t i = 0; i < used.sizes.size(); ++i) {
     const std::string number = std::to_string(i);
-    if (used.sizes[i]) out.line("const int64 s" + number + " = " + from + "sizes[" + number + "];");
+    if (!used.sizes[i]) continue;
+    out.line("const " + context.index_type() + " s" + number + " = " + from + "sizes[" + number +
+             "];");
   }
   for (size_t i = 0; i < used.numbers.size(); ++i) {
     const std::string number = std::to_string(i);
@@ -88,6 +91,16 @@ void print_arguments(const Kernel& kernel, const std::string& from, bool has_scr
 
 }  // namespace
 
+namespace {
+
+// A GPU's threads have no scratch: they keep a row where it fits into their registers.
+Spilling spilling_of(const Kernel& kernel, bool cuda) {
+  if (!cuda) return Spilling::kScratch;
+  return kernel.thread_loop.holds_row ? Spilling::kRegisters : Spilling::kNone;
+}
+
+}  // namespace
+
 int64_t scratch_bytes(uint32_t scratch_values, int64_t elements) {
   return 4 * int64_t{scratch_values} * scratch_run(elements);
 }
@@ -95,7 +108,7 @@ int64_t scratch_bytes(uint32_t scratch_values, int64_t elements) {
 PrintedKernel print_kernel(const Kernel& kernel, const Target& target) {
   if (verifies_passes()) verify(kernel);
   const bool cuda = target.kind == Target::Kind::kCuda;
-  const Schedule schedule = make_schedule(kernel, !cuda);
+  const Schedule schedule = make_schedule(kernel, spilling_of(kernel, cuda));
   std::set<std::string> functions;
   PrintContext context = make_context(kernel, target, schedule, functions);
   if (kernel.axis == Axis::kParallel) {
@@ -106,14 +119,16 @@ PrintedKernel print_kernel(const Kernel& kernel, const Target& target) {
   for (const std::string& comment : kernel.comments) out.line("// " + comment);
   if (cuda) {
     print_arguments_struct(kernel, out);
-    out.open("extern \"C\" __global__ void " + kernel.name + "(const __grid_constant__ " +
-             kernel.name + "_arguments arguments, int64 begin, int64 end)");
+    out.open("extern \"C\" __global__ void __launch_bounds__(" +
+             std::to_string(most_threads(kernel)) + ") " + kernel.name +
+             "(const __grid_constant__ " + kernel.name +
+             "_arguments arguments, int64 begin, int64 end)");
   } else {
     out.open("extern \"C\" void " + kernel.name +
              "(void* const* pointers, const int64* sizes, const double* numbers, int64 begin, "
              "int64 end)");
   }
-  print_arguments(kernel, cuda ? "arguments." : "", context.uses_scratch(), out);
+  print_arguments(context, cuda ? "arguments." : "", out);
   NestPrinter(context, out).print();
   out.close();
   const uint32_t scratch_values =

@@ -30,14 +30,14 @@ uint32_t values_of(Type type) {
 
 class Scheduler {
  public:
-  Scheduler(const Kernel& kernel, bool use_scratch) : kernel_(kernel) {
+  Scheduler(const Kernel& kernel, Spilling spilling) : kernel_(kernel), spilling_(spilling) {
     schedule_.varying = varying_dimensions(kernel);
     schedule_.levels = reduction_levels(kernel);
     schedule_.scratch_places.assign(kernel.exprs.size(), -1);
     needed_ = needed_exprs();
     place_stores();
     choose_reductions();
-    if (use_scratch) choose_spilled();
+    if (spilling != Spilling::kNone) choose_spilled();
     fill_sweeps();
     fill_rows();
   }
@@ -187,13 +187,20 @@ class Scheduler {
         const Type type = kernel_.exprs[i].type;
         const int later = uses[i] - 1;
         if (!can_be_spilled(id) || schedule_.scratch_values + values_of(type) > kMaxScratchValues ||
-            cost_again(id) * later <= kSpillCost + kReloadCost * later) {
+            !is_worth_spilling(id, later)) {
           continue;
         }
         schedule_.scratch_places[i] = static_cast<int32_t>(schedule_.scratch_values);
         schedule_.scratch_values += values_of(type);
       }
     }
+  }
+
+  bool is_worth_spilling(ExprId id, int later) const {
+    if (spilling_ == Spilling::kRegisters) {
+      return later > 0 && (kernel_.exprs[id].op == Op::kLoad || cost_again(id) > kReloadCost);
+    }
+    return cost_again(id) * later > kSpillCost + kReloadCost * later;
   }
 
   // Scratch is laid out for vectors that are evaluated in the innermost of the loops.
@@ -203,7 +210,7 @@ class Scheduler {
     if (lanes == kNoDimension) return false;
     const Dimensions wanted = dimension_bit(lanes) | dimension_bit(innermost);
     return (schedule_.varying[id] & wanted) == wanted &&
-           has_place_in_scratch(kernel_.exprs[id].type);
+           (spilling_ == Spilling::kRegisters || has_place_in_scratch(kernel_.exprs[id].type));
   }
 
   void fill_sweeps() {
@@ -233,6 +240,7 @@ class Scheduler {
   }
 
   const Kernel& kernel_;
+  const Spilling spilling_;
   Schedule schedule_;
   Set needed_;
   std::vector<int> first_sweep_;  // in which an expression is evaluated at the earliest
@@ -240,8 +248,8 @@ class Scheduler {
 
 }  // namespace
 
-Schedule make_schedule(const Kernel& kernel, bool use_scratch) {
-  return Scheduler(kernel, use_scratch).take();
+Schedule make_schedule(const Kernel& kernel, Spilling spilling) {
+  return Scheduler(kernel, spilling).take();
 }
 
 }  // namespace torch_lazy::codegen

@@ -40,7 +40,12 @@ struct Schedule {
   uint32_t scratch_values = 0;  // per element of the reduction dimensions
 };
 
-// With `use_scratch`, expressions that are dear to evaluate again are spilled; otherwise none.
-Schedule make_schedule(const Kernel& kernel, bool use_scratch);
+enum class Spilling : uint8_t {
+  kNone,
+  kScratch,    // what is dear to evaluate again, into memory
+  kRegisters,  // whatever a later sweep would have to load or evaluate again
+};
+
+Schedule make_schedule(const Kernel& kernel, Spilling spilling);
 
 }  // namespace torch_lazy::codegen

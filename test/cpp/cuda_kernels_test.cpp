@@ -4,104 +4,31 @@
 
 #include <gtest/gtest.h>
 
-#include <dlfcn.h>
-#include <glob.h>
-#include <link.h>
-
-#include <string>
-#include <vector>
-
 #include "codegen/printer.h"
 #include "loop_builder.h"
+#include "nvrtc.h"
 
 namespace torch_lazy::codegen {
 namespace {
 
-// The part of nvrtc.h that is needed here.
-struct NvrtcProgram;
-struct Nvrtc {
-  int (*create)(NvrtcProgram**, const char* source, const char* name, int headers,
-                const char* const* header_sources, const char* const* header_names);
-  int (*compile)(NvrtcProgram*, int options, const char* const* option_texts);
-  int (*log_size)(NvrtcProgram*, size_t*);
-  int (*log)(NvrtcProgram*, char*);
-  int (*cubin_size)(NvrtcProgram*, size_t*);
-  int (*destroy)(NvrtcProgram**);
-};
-
-// "<site-packages>" of the PyTorch that this process has loaded.
-std::string site_packages() {
-  std::string found;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* result) {
-        const std::string path = info->dlpi_name;
-        const size_t at = path.rfind("/torch/lib/");
-        if (at == std::string::npos) return 0;
-        *static_cast<std::string*>(result) = path.substr(0, at);
-        return 1;
-      },
-      &found);
-  return found;
-}
-
-void* open_nvrtc() {
-  glob_t matches;
-  void* library = nullptr;
-  const std::string pattern = site_packages() + "/nvidia/*/lib/libnvrtc.so.*";
-  if (glob(pattern.c_str(), 0, nullptr, &matches) == 0) {
-    library = dlopen(matches.gl_pathv[0], RTLD_NOW | RTLD_LOCAL);
-  }
-  globfree(&matches);
-  return library;
-}
-
-const Nvrtc* nvrtc() {
-  static const Nvrtc* const kNvrtc = []() -> const Nvrtc* {
-    void* const library = open_nvrtc();
-    if (library == nullptr) return nullptr;
-    auto* functions = new Nvrtc;
-    const auto resolve = [&](auto& function, const char* name) {
-      function =
-          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-    };
-    resolve(functions->create, "nvrtcCreateProgram");
-    resolve(functions->compile, "nvrtcCompileProgram");
-    resolve(functions->log_size, "nvrtcGetProgramLogSize");
-    resolve(functions->log, "nvrtcGetProgramLog");
-    resolve(functions->cubin_size, "nvrtcGetCUBINSize");
-    resolve(functions->destroy, "nvrtcDestroyProgram");
-    return functions;
-  }();
-  return kNvrtc;
-}
+using torch_lazy::testing::Nvrtc;
+using torch_lazy::testing::NvrtcResult;
 
 void expect_compiles(LoopBuilder& builder) {
   verify(builder.kernel);
   const PrintedKernel printed = print_kernel(builder.kernel, {.kind = Target::Kind::kCuda});
-  for (const char* architecture :
-       {"--gpu-architecture=sm_80", "--gpu-architecture=sm_90", "--gpu-architecture=sm_100"}) {
-    NvrtcProgram* program = nullptr;
-    ASSERT_EQ(nvrtc()->create(&program, printed.source.c_str(), "kernel.cu", 0, nullptr, nullptr),
-              0);
-    const char* const options[] = {architecture, "--std=c++17", "--fmad=false"};
-    const int failed = nvrtc()->compile(program, 3, options);
-    size_t size = 0;
-    nvrtc()->log_size(program, &size);
-    std::string log(size, '\0');
-    nvrtc()->log(program, log.data());
-    EXPECT_EQ(failed, 0) << architecture << "\n" << log << "\n" << printed.source;
-    size_t cubin = 0;
-    nvrtc()->cubin_size(program, &cubin);
-    EXPECT_GT(cubin, 0u);
-    nvrtc()->destroy(&program);
-    if (failed != 0) return;
+  for (const char* architecture : {"sm_80", "sm_90", "sm_100"}) {
+    const NvrtcResult result = Nvrtc::get()->compile(printed.source, architecture);
+    EXPECT_TRUE(result.compiled) << architecture << "\n" << result.log << "\n" << printed.source;
+    EXPECT_GT(result.cubin_bytes, 0u);
+    if (!result.compiled) return;
   }
 }
 
-class CudaKernels : public testing::Test {
+class CudaKernels : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (nvrtc() == nullptr) GTEST_SKIP() << "no libnvrtc: pip install nvidia-cuda-nvrtc";
+    if (Nvrtc::get() == nullptr) GTEST_SKIP() << "no libnvrtc: pip install nvidia-cuda-nvrtc";
   }
 };
 

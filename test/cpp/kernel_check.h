@@ -13,6 +13,7 @@
 #include "backend/cpu/kernel_compiler.h"
 #include "codegen/loop_ir.h"
 #include "codegen/printer.h"
+#include "codegen/thread_loop.h"
 #include "emulated_kernel.h"
 #include "guarded_memory.h"
 #include "loop_arguments.h"
@@ -109,20 +110,35 @@ inline void expect_nearly_equal(const Kernel& kernel, const std::vector<Elements
   }
 }
 
-// A row of threads a work item, and several; several blocks, of which some have nothing to do.
+// Several blocks, of which some have nothing to do.
+inline void expect_emulated(const Kernel& kernel, const KernelArguments& arguments,
+                            const std::vector<Elements>& expected, double tolerance,
+                            simt::Dim3 block) {
+  if (testing::Test::HasFailure()) return;
+  verify(kernel);
+  const EmulatedRun run = emulated(kernel, arguments, {3}, block);
+  const std::string target = "CUDA, blocks of " + simt::to_string(block);
+  const std::string source = print_kernel(kernel, {.kind = Target::Kind::kCuda}).source;
+  for (const simt::Report& report : run.reports) {
+    EXPECT_EQ(report.text(), "") << target << "\n" << to_string(kernel) << source;
+  }
+  expect_nearly_equal(kernel, run.buffers, expected, tolerance, target, source);
+}
+
+// A row of threads a work item, and several; with each thread's elements one by one, and as they
+// are chosen for these arguments.
 inline void expect_emulated(const Kernel& kernel, const KernelArguments& arguments,
                             const std::vector<Elements>& expected, double tolerance) {
-  const Target cuda{.kind = Target::Kind::kCuda};
+  Kernel chosen = kernel;
+  chosen.thread_loop = choose_thread_loop(kernel, arguments.sizes);
+  const ThreadLoop& loop = chosen.thread_loop;
   for (const simt::Dim3 block : {simt::Dim3{32, 4}, simt::Dim3{96, 1}}) {
-    const EmulatedRun run = emulated(kernel, arguments, {3}, block);
-    const std::string target = "CUDA, blocks of " + simt::to_string(block);
-    const std::string source = print_kernel(kernel, cuda).source;
-    for (const simt::Report& report : run.reports) {
-      EXPECT_EQ(report.text(), "") << target << "\n" << to_string(kernel) << source;
-    }
-    expect_nearly_equal(kernel, run.buffers, expected, tolerance, target, source);
-    if (testing::Test::HasFailure()) return;
+    expect_emulated(kernel, arguments, expected, tolerance, block);
+    if (!loop.holds_row) expect_emulated(chosen, arguments, expected, tolerance, block);
   }
+  if (!loop.holds_row) return;
+  const auto threads = static_cast<uint32_t>(loop.threads);
+  expect_emulated(chosen, arguments, expected, tolerance, {threads, threads == 32 ? 4u : 1u});
 }
 
 inline void expect_as_evaluated(const Kernel& kernel, const KernelArguments& arguments,

@@ -1,0 +1,249 @@
+#include "codegen/thread_loop.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <limits>
+
+#include "codegen/op_cost.h"
+#include "codegen/sweeps.h"
+
+namespace torch_lazy::codegen {
+namespace {
+
+constexpr int64_t kWarp = 32;
+constexpr int64_t kPacketBytes = 16;  // the widest load and store that a GPU has
+constexpr int64_t kMostPacketElements = 8;
+// Elements that a thread has under way at once, where computing with them is cheap: enough to wait
+// for memory only once, in few registers and little code.
+constexpr int64_t kParallelElements = 8;
+constexpr int64_t kRowElements = 16;
+constexpr int kCheapCost = 40;
+// Of a row that is held in registers. 1,024 threads have 64 registers each, half as many threads
+// twice as many.
+constexpr int64_t kMostThreads = 1024;
+constexpr int64_t kHeldByThread = 16;
+constexpr int64_t kHeldByThreadOfWarp = 32;
+constexpr int64_t kHeldByThreadOfLargest = 24;
+constexpr int64_t kMostHeldValues = 64;
+// Fewer threads than these in all leave a device idle.
+constexpr int64_t kDeviceThreads = 32768;
+
+int64_t divided(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+bool runs_along(const Kernel& kernel, Dimensions varying) {
+  const size_t lanes = lane_dimension(kernel);
+  return lanes != kNoDimension && (varying & dimension_bit(lanes)) != 0;
+}
+
+Dimensions varying_of(const Store& store, const std::vector<Dimensions>& varying) {
+  Dimensions of_store = varying_dimensions(store.access, varying);
+  for (ExprId operand : operands_of(store)) of_store |= varying[operand];
+  return of_store;
+}
+
+bool has_index_along_lanes(const Kernel& kernel, const Access& access,
+                           const std::vector<Dimensions>& varying) {
+  return std::any_of(access.indirect.begin(), access.indirect.end(),
+                     [&](const Access::Indirect& indirect) {
+                       return runs_along(kernel, varying[indirect.index]);
+                     });
+}
+
+bool is_packet(const Kernel& kernel, const Access& access, ExprId predicate,
+               const std::vector<Dimensions>& varying) {
+  const size_t lanes = lane_dimension(kernel);
+  return predicate == kNoPredicate && lanes < access.strides.size() &&
+         access.strides[lanes].is(1) && !has_index_along_lanes(kernel, access, varying);
+}
+
+class Chooser {
+ public:
+  Chooser(const Kernel& kernel, const std::vector<int64_t>& sizes)
+      : kernel_(kernel), sizes_(sizes), varying_(varying_dimensions(kernel)) {}
+
+  ThreadLoop choose() {
+    loop_.narrow = is_narrow();
+    const bool along_rows = kernel_.axis == Axis::kReduction;
+    if (lane_dimension(kernel_) == kNoDimension || (!along_rows && !kernel_.reduction.empty())) {
+      return loop_;
+    }
+    extent_ = number(along_rows ? kernel_.reduction.back() : kernel_.parallel.back());
+    loop_.packet = static_cast<int>(packet());
+    if (loop_.packet == 1) return loop_;
+    if (!along_rows) {
+      if (cost() <= kCheapCost) set_packets(kParallelElements);
+      return loop_;
+    }
+    const Schedule schedule = make_schedule(kernel_, Spilling::kRegisters);
+    if (schedule.sweeps.size() > 1) hold_row(schedule);
+    if (!loop_.holds_row && cost() <= kCheapCost) set_packets(kRowElements);
+    return loop_;
+  }
+
+ private:
+  int64_t number(Size size) const { return size.slot ? sizes_[size_t(size.value)] : size.value; }
+
+  int64_t extent_of(size_t dimension) const {
+    const size_t parallel = kernel_.parallel.size();
+    return number(dimension < parallel ? kernel_.parallel[dimension]
+                                       : kernel_.reduction[dimension - parallel]);
+  }
+
+  // The bytes of the widest element in a packet decide, so that the threads of a warp touch
+  // neighbouring packets of every buffer. Where another access would leave out elements between
+  // those of neighbouring threads, it is better to have these as near as can be.
+  int64_t packet() const {
+    int64_t widest = 0;
+    bool spread = false;
+    const auto add = [&](bool is_packet, const Access& access, Type type) {
+      if (is_packet) {
+        widest = std::max<int64_t>(widest, bytes_of(type));
+      } else {
+        spread |= !has_index_along_lanes(kernel_, access, varying_);
+      }
+    };
+    for (size_t i = 0; i < kernel_.exprs.size(); ++i) {
+      const auto id = static_cast<ExprId>(i);
+      const Expr& expr = kernel_.exprs[i];
+      if (expr.op != Op::kLoad || !runs_along(kernel_, varying_[i])) continue;
+      add(is_packet_load(kernel_, id, varying_), expr.access, expr.type);
+    }
+    for (const Store& store : kernel_.stores) {
+      if (!runs_along(kernel_, varying_of(store, varying_))) continue;
+      add(is_packet_store(kernel_, store, varying_), store.access,
+          kernel_.buffers[store.buffer].type);
+    }
+    if (widest == 0 || spread) return 1;
+    int64_t elements = std::min(kPacketBytes / widest, kMostPacketElements);
+    while (elements > 1 && extent_ < elements * kWarp) elements /= 2;
+    return elements;
+  }
+
+  int cost() const {
+    int sum = 0;
+    for (size_t i = 0; i < kernel_.exprs.size(); ++i) {
+      if (runs_along(kernel_, varying_[i])) sum += cost_of(kernel_.exprs[i]);
+    }
+    return sum;
+  }
+
+  void set_packets(int64_t elements) {
+    const int64_t of_extent = divided(extent_, kWarp * loop_.packet);
+    loop_.packets = static_cast<int>(
+        std::clamp<int64_t>(elements / loop_.packet, 1, std::max<int64_t>(of_extent, 1)));
+  }
+
+  // 4-byte values for each element that are kept from one sweep to a later one, at most.
+  static int64_t values_kept(const Kernel& kernel, const Schedule& schedule) {
+    int64_t most = 0;
+    for (size_t sweep = 1; sweep < schedule.sweeps.size(); ++sweep) {
+      int64_t kept = 0;
+      for (size_t i = 0; i < kernel.exprs.size(); ++i) {
+        const auto id = static_cast<ExprId>(i);
+        if (schedule.scratch_places[i] < 0) continue;
+        bool before = false, after = false;
+        for (size_t other = 0; other < schedule.sweeps.size(); ++other) {
+          const Sweep& at = schedule.sweeps[other];
+          const auto has = [&](const std::vector<ExprId>& ids) {
+            return std::find(ids.begin(), ids.end(), id) != ids.end();
+          };
+          if (other < sweep) before |= has(at.spilled);
+          if (other >= sweep) after |= has(at.reloaded);
+        }
+        if (before && after) kept += bytes_of(kernel.exprs[i].type) == 8 ? 2 : 1;
+      }
+      most = std::max(most, kept);
+    }
+    return most;
+  }
+
+  void hold_row(const Schedule& schedule) {
+    if (kernel_.reduction.size() != 1 || !kernel_.reduction_total.is(0)) return;
+    const int64_t values = values_kept(kernel_, schedule);
+    const int64_t packet = loop_.packet;
+    for (int64_t threads = kWarp; threads <= kMostThreads; threads *= 2) {
+      const int64_t packets = std::max<int64_t>(divided(extent_, threads * packet), 1);
+      const int64_t elements = packets * packet;
+      const bool largest = threads == kMostThreads;
+      const int64_t most = largest            ? kHeldByThreadOfLargest
+                           : threads == kWarp ? kHeldByThreadOfWarp
+                                              : kHeldByThread;
+      if (elements > most || elements * values > (largest ? most : kMostHeldValues)) continue;
+      loop_.holds_row = true;
+      loop_.threads = static_cast<int>(threads);
+      break;
+    }
+    if (!loop_.holds_row) return;
+    int64_t rows = 1;
+    for (Size extent : kernel_.parallel) rows *= number(extent);
+    while (loop_.threads < kMostThreads && loop_.threads * packet < extent_ &&
+           2 * rows * loop_.threads <= kDeviceThreads) {
+      loop_.threads *= 2;
+    }
+    loop_.packets =
+        static_cast<int>(std::max<int64_t>(divided(extent_, loop_.threads * packet), 1));
+  }
+
+  // Whether indices and addresses, counted in elements, stay within 32 bits, with room for the
+  // steps beyond the end that loops end with.
+  bool is_narrow() const {
+    constexpr double kMost = 0x7f000000;
+    for (int64_t size : sizes_) {
+      if (double(std::abs(size)) > kMost) return false;
+    }
+    double points = 1, reduced = 1;
+    const size_t parallel = kernel_.parallel.size();
+    for (size_t i = 0; i < parallel + kernel_.reduction.size(); ++i) {
+      (i < parallel ? points : reduced) *= double(extent_of(i));
+    }
+    if (points > kMost || reduced > kMost || double(number(kernel_.reduction_total)) > kMost) {
+      return false;
+    }
+    const auto fits = [&](const Access& access) {
+      double last = std::abs(double(number(access.offset)));
+      for (size_t i = 0; i < access.strides.size(); ++i) {
+        last += double(extent_of(i)) * std::abs(double(number(access.strides[i])));
+      }
+      return last <= kMost;
+    };
+    return std::all_of(
+               kernel_.exprs.begin(), kernel_.exprs.end(),
+               [&](const Expr& expr) { return expr.op != Op::kLoad || fits(expr.access); }) &&
+           std::all_of(kernel_.stores.begin(), kernel_.stores.end(),
+                       [&](const Store& store) { return fits(store.access); });
+  }
+
+  const Kernel& kernel_;
+  const std::vector<int64_t>& sizes_;
+  const std::vector<Dimensions> varying_;
+  int64_t extent_ = 1;  // of the lanes' dimension
+  ThreadLoop loop_;
+};
+
+}  // namespace
+
+bool is_packet_load(const Kernel& kernel, ExprId id, const std::vector<Dimensions>& varying) {
+  const Expr& expr = kernel.exprs[id];
+  return expr.op == Op::kLoad && is_packet(kernel, expr.access, expr.predicate, varying);
+}
+
+bool is_packet_store(const Kernel& kernel, const Store& store,
+                     const std::vector<Dimensions>& varying) {
+  return is_packet(kernel, store.access, store.predicate, varying);
+}
+
+ThreadLoop choose_thread_loop(const Kernel& kernel, const std::vector<int64_t>& sizes) {
+  return Chooser(kernel, sizes).choose();
+}
+
+int most_threads(const Kernel& kernel) {
+  constexpr int kUsual = 256, kMost = 1024;
+  if (kernel.axis == Axis::kParallel) return kUsual;
+  if (!kernel.thread_loop.holds_row) return kMost;
+  return std::max(kUsual, kernel.thread_loop.threads);
+}
+
+}  // namespace torch_lazy::codegen

@@ -1,0 +1,26 @@
+// How the threads of a GPU share the lanes' dimension of a kernel.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "codegen/loop_analysis.h"
+#include "codegen/loop_ir.h"
+
+namespace torch_lazy::codegen {
+
+// Of a kernel called with these sizes. What it depends on are orders of magnitude, so that one
+// source still serves many shapes.
+ThreadLoop choose_thread_loop(const Kernel& kernel, const std::vector<int64_t>& sizes);
+
+// Threads along x and y of a block, at most. The printed kernel says so to its compiler, which
+// gives out registers accordingly.
+int most_threads(const Kernel& kernel);
+
+// Elements that lie one after the other along the lanes: what a packet can be loaded or stored of.
+// `varying`: of the kernel's expressions.
+bool is_packet_load(const Kernel& kernel, ExprId id, const std::vector<Dimensions>& varying);
+bool is_packet_store(const Kernel& kernel, const Store& store,
+                     const std::vector<Dimensions>& varying);
+
+}  // namespace torch_lazy::codegen
