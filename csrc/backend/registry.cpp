@@ -15,6 +15,7 @@ namespace {
 
 struct Registered {
   BackendFactory factory;
+  BackendCheck check;  // null for none
   std::string file;
   std::string error;
   std::unique_ptr<Backend> backend;
@@ -55,10 +56,16 @@ Backend* made(const Registered& registered) {
   return registered.backend.get();
 }
 
+std::string why_not(const Registered& registered) {
+  return registered.check != nullptr ? registered.check() : "";
+}
+
 // Returns why it failed; empty where it did not.
-std::string make(BackendFactory factory, std::unique_ptr<Backend>& backend) {
+std::string make(const Registered& registered, std::unique_ptr<Backend>& backend) {
   try {
-    backend = factory();
+    std::string error = why_not(registered);
+    if (!error.empty()) return error;
+    backend = registered.factory();
     return backend ? "" : "its factory returned nothing";
   } catch (const std::exception& error) {
     return first_line(error);
@@ -69,11 +76,12 @@ std::string make(BackendFactory factory, std::unique_ptr<Backend>& backend) {
 
 }  // namespace
 
-void register_backend(const std::string& name, BackendFactory factory, const std::string& file) {
+void register_backend(const std::string& name, BackendFactory factory, const std::string& file,
+                      BackendCheck check) {
   Registry& all = registry();
   const std::lock_guard<std::mutex> lock(all.mutex);
   const auto [place, added] =
-      all.backends.try_emplace(name, Registered{factory, file, "", nullptr});
+      all.backends.try_emplace(name, Registered{factory, check, file, "", nullptr});
   // Two threads may load the same library.
   if (added || (!file.empty() && place->second.file == file)) return;
   const std::string& other = place->second.file;
@@ -88,7 +96,7 @@ std::vector<RegisteredBackend> registered_backends() {
   const std::lock_guard<std::mutex> lock(all.mutex);
   std::vector<RegisteredBackend> found;
   for (const auto& [name, backend] : all.backends)
-    found.push_back({name, backend.file, backend.error});
+    found.push_back({name, backend.file, backend.error.empty() ? why_not(backend) : backend.error});
   return found;
 }
 
@@ -105,7 +113,7 @@ Backend& backend_by_name(const std::string& name) {
   const std::lock_guard<std::mutex> making(registry().making);
   if (Backend* backend = made(registered)) return *backend;
   std::unique_ptr<Backend> backend;
-  const std::string error = make(registered.factory, backend);
+  const std::string error = make(registered, backend);
   const std::lock_guard<std::mutex> lock(registry().mutex);
   registered.error = error;
   if (!error.empty())

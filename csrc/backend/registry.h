@@ -13,15 +13,19 @@ namespace torch_lazy {
 // May raise anything. It must not take Python's GIL, which its caller may wait with.
 using BackendFactory = std::unique_ptr<Backend> (*)();
 
+// Why the backend cannot be made on this machine, one sentence; empty where nothing is known to be
+// in the way. Cheap and without a trace: it is asked whenever backends are listed.
+using BackendCheck = std::string (*)();
+
 struct RegisteredBackend {
   std::string name;
   std::string file;   // of its library; empty for our own
-  std::string error;  // why it could not be made when it was last tried; empty otherwise
+  std::string error;  // why it cannot be made, or could not when last tried; empty otherwise
 };
 
 // Raises when another one has the name.
-void register_backend(const std::string& name, BackendFactory factory,
-                      const std::string& file = {});
+void register_backend(const std::string& name, BackendFactory factory, const std::string& file = {},
+                      BackendCheck check = nullptr);
 TORCH_LAZY_MODULE_API std::vector<RegisteredBackend> registered_backends();
 bool is_registered(const std::string& name);
 

@@ -19,11 +19,13 @@
 #include "base/warn.h"
 #include "base/without_gil.h"
 #include "offload/runtime_device.h"
+#include "runtime/compile_or_fall_back.h"
 #include "runtime/trace_cache.h"
 
 namespace torch_lazy {
 namespace {
 
+// Stands in for a backend that cannot be made; `reference` for this one.
 constexpr const char* kDefaultBackend = "cpu";
 constexpr const char* kCudaBackend = "cuda";
 
@@ -113,29 +115,35 @@ bool lives_on_cuda() {
          c10::impl::getDeviceGuardImpl(c10::kCUDA)->deviceCount() > 0;
 }
 
-// Tensors stay where the hardware is, even where it gets no kernels.
-void select_for_cuda() {
+// Empty where it is there.
+std::string why_not_available(const std::string& name) {
   try {
-    available_backend(kCudaBackend);
-    set_backend_name(kCudaBackend);
+    available_backend(name);
+    return "";
   } catch (const std::exception& error) {
-    set_backend_name("reference");
-    set_device_name("cuda");
-    warn(
-        fmt::format("device lazy is on CUDA and compiles nothing, so operations run one by one: {}",
-                    first_line(error)));
+    return first_line(error);
   }
 }
 
-void select_named() {
-  const std::string name = backend_name();
-  try {
-    available_backend(name);
-  } catch (const std::exception& error) {
-    set_backend_name(kDefaultBackend);
-    warn(fmt::format("TORCH_LAZY_BACKEND={} is ignored, '{}' compiles windows: {}", name,
-                     kDefaultBackend, first_line(error)));
+// Returns what there is to warn of; empty for nothing.
+std::string settle_backend() {
+  if (!is_backend_named() && lives_on_cuda()) {
+    set_backend_name(kCudaBackend);
+    set_device_name("cuda");  // where the hardware is, even where it gets no kernels
   }
+  const std::string name = backend_name();
+  const std::string why = why_not_available(name);
+  if (why.empty()) return "";
+  if (name != kDefaultBackend && name != kCudaBackend &&
+      why_not_available(kDefaultBackend).empty()) {
+    set_backend_name(kDefaultBackend);
+    return fmt::format("TORCH_LAZY_BACKEND={} is ignored, '{}' compiles windows: {}", name,
+                       kDefaultBackend, why);
+  }
+  set_backend_name(kReferenceBackend);
+  return fmt::format(
+      "no kernels are compiled, backend '{}' runs windows operation by operation: {}",
+      kReferenceBackend, why);
 }
 
 }  // namespace
@@ -169,11 +177,9 @@ void select_backend_of_environment() {
   if (!backend_finder.load() || settled.load(std::memory_order_acquire)) return;
   const SelectingAlone alone;
   if (!alone.entered() || settled) return;
-  if (!is_backend_named() && lives_on_cuda())
-    select_for_cuda();
-  else
-    select_named();
+  const std::string warning = settle_backend();
   settled = true;
+  if (!warning.empty()) warn(warning);
 }
 
 c10::DeviceType device_type_of_backend() {

@@ -29,7 +29,7 @@ TORCH_LAZY_MODULE_API void select_backend(const std::string& name);
 TORCH_LAZY_MODULE_API void select_device(const std::string& name);
 
 // Selects the backend that the environment named, when the device is first used: not when torch is
-// imported. Where that fails, "cpu" stands in for it, with a warning.
+// imported. Where that fails, "cpu" stands in for it, and "reference" for that, with a warning.
 TORCH_LAZY_MODULE_API void select_backend_of_environment();
 
 // The type of device that the backend compiles for, the CPU for one that takes any. Selects the

@@ -79,6 +79,16 @@ const TorchLazyCompilerApi& compiler_library() {
   return *opened.api;
 }
 
+std::string missing_compiler_library() {
+  const std::string path = library_path();
+  if (access(path.c_str(), R_OK) == 0) return "";
+  return fmt::format(
+      "its compiler {} is not there: install the static libraries of LLVM and Clang 19 (Debian: "
+      "llvm-19-dev libclang-19-dev libpolly-19-dev zlib1g-dev libzstd-dev) and build torch_lazy "
+      "again, or set {} to the path of one",
+      path, kVariable);
+}
+
 void trim_compiler_library() {
   if (loaded == nullptr) return;
   dl_iterate_phdr(

@@ -13,6 +13,9 @@ namespace torch_lazy {
 // cannot be opened.
 const TorchLazyCompilerApi& compiler_library();
 
+// Why there is none to open: the file is not there. Empty where it is; it is not opened.
+std::string missing_compiler_library();
+
 // Lets the system take the library's code and constants out of memory, if it was opened: 20 MiB
 // that are of use while something is compiled. They are its file's and come back page by page.
 void trim_compiler_library();

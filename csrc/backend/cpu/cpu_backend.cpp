@@ -122,8 +122,9 @@ class CpuBackend final : public Backend {
 
 void register_cpu_backend() {
   register_onednn_products();
-  register_backend("cpu",
-                   []() -> std::unique_ptr<Backend> { return std::make_unique<CpuBackend>(); });
+  register_backend(
+      "cpu", []() -> std::unique_ptr<Backend> { return std::make_unique<CpuBackend>(); }, {},
+      &missing_compiler_library);
 }
 
 }  // namespace torch_lazy
