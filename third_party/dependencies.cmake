@@ -25,55 +25,29 @@ add_library(torch_lazy_fmt STATIC "${CMAKE_CURRENT_LIST_DIR}/fmt.cpp")
 target_include_directories(torch_lazy_fmt SYSTEM PRIVATE ${FMT_INCLUDE_DIR})
 target_link_libraries(torch_lazy_dependencies INTERFACE torch_lazy_fmt)
 
-# Clang and LLVM, linked statically into the embedded compiler. Not through their own CMake packages:
-# Debian's also demand the programs and shared libraries that nothing here uses.
-set(torch_lazy_llvm_packages "llvm-19-dev libclang-19-dev libpolly-19-dev zlib1g-dev libzstd-dev")
-find_program(LLVM_CONFIG NAMES llvm-config-19 llvm-config HINTS /usr/lib/llvm-19/bin)
-set(llvm_version "not there")
-if(LLVM_CONFIG)
-  execute_process(COMMAND "${LLVM_CONFIG}" --version OUTPUT_VARIABLE llvm_version
-                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+# The embedded compiler's; the build goes on without it unless it is asked for.
+set(TORCH_LAZY_CPU_COMPILER AUTO CACHE STRING
+    "Embed Clang, which compiles kernels for the CPU: AUTO where its libraries are found, ON, OFF")
+set_property(CACHE TORCH_LAZY_CPU_COMPILER PROPERTY STRINGS AUTO ON OFF)
+if(NOT TORCH_LAZY_CPU_COMPILER MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "TORCH_LAZY_CPU_COMPILER is AUTO, ON or OFF, and not "
+                      "'${TORCH_LAZY_CPU_COMPILER}'")
 endif()
-if(NOT llvm_version MATCHES "^19\\.")
-  message(FATAL_ERROR "The embedded compiler needs LLVM 19; llvm-config is ${llvm_version} "
-                      "(${LLVM_CONFIG}). On Debian: apt-get install ${torch_lazy_llvm_packages}. "
-                      "Elsewhere set LLVM_CONFIG to the path of that version's llvm-config.")
+if(TORCH_LAZY_CPU_COMPILER STREQUAL "AUTO")
+  find_package(StaticClang 19)
+elseif(TORCH_LAZY_CPU_COMPILER)
+  find_package(StaticClang 19 REQUIRED)
 endif()
-set(torch_lazy_llvm_components
-    orcjit native passes coverage lto irreader option frontendoffloading frontenddriver frontendhlsl
-    frontendopenmp windowsdriver)
-execute_process(
-  COMMAND "${LLVM_CONFIG}" --link-static --libfiles ${torch_lazy_llvm_components}
-  OUTPUT_VARIABLE llvm_libraries
-  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-separate_arguments(llvm_libraries)
-execute_process(COMMAND "${LLVM_CONFIG}" --includedir OUTPUT_VARIABLE LLVM_INCLUDE_DIR
-                OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-execute_process(COMMAND "${LLVM_CONFIG}" --libdir OUTPUT_VARIABLE LLVM_LIBRARY_DIR
-                OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-set(clang_libraries)
-foreach(name IN ITEMS Frontend CodeGen Driver Serialization Parse Sema APINotes Analysis Edit
-                      ASTMatchers Support AST Lex Basic)
-  list(APPEND clang_libraries "${LLVM_LIBRARY_DIR}/libclang${name}.a")
-endforeach()
-find_library(ZSTD_STATIC_LIBRARY libzstd.a)
-find_library(ZLIB_STATIC_LIBRARY libz.a)
-foreach(file IN LISTS clang_libraries llvm_libraries ITEMS "${ZSTD_STATIC_LIBRARY}"
-                                                           "${ZLIB_STATIC_LIBRARY}")
-  if(NOT EXISTS "${file}")
-    message(FATAL_ERROR "A static library of the embedded compiler is missing (${file}). On Debian: "
-                        "apt-get install ${torch_lazy_llvm_packages}.")
-  endif()
-endforeach()
-add_library(torch_lazy_compiler_dependencies INTERFACE)
-target_include_directories(torch_lazy_compiler_dependencies SYSTEM INTERFACE "${LLVM_INCLUDE_DIR}")
-# In a group: Clang's and LLVM's libraries refer to one another both ways.
-target_link_libraries(
-  torch_lazy_compiler_dependencies
-  INTERFACE -Wl,--start-group ${clang_libraries} ${llvm_libraries} -Wl,--end-group
-            "${ZSTD_STATIC_LIBRARY}" "${ZLIB_STATIC_LIBRARY}" ${CMAKE_DL_LIBS})
+if(NOT TARGET StaticClang::StaticClang)
+  message(STATUS "Without a kernel compiler for the CPU (TORCH_LAZY_CPU_COMPILER="
+                 "${TORCH_LAZY_CPU_COMPILER}): the backend `reference` runs windows there")
+endif()
 
 if(TORCH_LAZY_BUILD_TESTS)
+  if(NOT TARGET StaticClang::StaticClang)
+    message(FATAL_ERROR "TORCH_LAZY_BUILD_TESTS: the C++ tests compile kernels and need the kernel "
+                        "compiler. -DTORCH_LAZY_CPU_COMPILER=ON says what it is missing.")
+  endif()
   find_package(GTest REQUIRED)
   # The test executable is its own process, so it brings the Python that libtorch_python expects.
   find_package(Python REQUIRED COMPONENTS Interpreter Development.Embed)
