@@ -1,9 +1,10 @@
 """Builds the extension module with CMake; pyproject.toml holds everything else.
 
 The build directory is stable (`build/`, or $TORCH_LAZY_BUILD_DIR), so that installing again
-compiles only what changed. CMake writes the module into python/torch_lazy, where an editable
-install finds it; a regular install copies it from there. Further CMake arguments come from
-$CMAKE_ARGS.
+compiles only what changed. For an editable install CMake writes the module, and what lies beside
+it, into python/torch_lazy; else into the package that setuptools gathers, from a build directory of
+its own within, so that `ninja -C build` goes on writing into the tree. Further CMake arguments come
+from $CMAKE_ARGS: "-DTORCH_LAZY_CPU_COMPILER=OFF", for instance.
 """
 
 import importlib.metadata
@@ -20,9 +21,6 @@ from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
 BUILD = Path(os.environ.get("TORCH_LAZY_BUILD_DIR", ROOT / "build")).resolve()
-# What CMake writes into python/torch_lazy, besides the module itself.
-FILES_BESIDE_THE_MODULE = ("libtorch_lazy.so", "libtorch_lazy_compiler.so", "_build_info.py")
-FOLDERS_BESIDE_THE_MODULE = ("include", "share")  # for others' builds: see cmake/README.md
 
 
 def torch_version() -> str:
@@ -58,26 +56,24 @@ class CMakeBuild(build_ext):
         cmake = shutil.which("cmake")
         if cmake is None:
             sys.exit("torch_lazy needs cmake (3.24 or newer) to build: install it and try again.")
-        configure = [cmake, "-S", str(ROOT), "-B", str(BUILD)]
-        configure += [f"-DPython_EXECUTABLE={sys.executable}"]
-        if shutil.which("ninja") and not (BUILD / "Makefile").exists():
+        if self.editable_mode:
+            build, package = BUILD, ROOT / "python" / "torch_lazy"
+        else:
+            build = BUILD / "package"
+            package = Path(self.get_ext_fullpath(ext.name)).resolve().parent
+        configure = [cmake, "-S", str(ROOT), "-B", str(build)]
+        configure += [f"-DPython_EXECUTABLE={sys.executable}", f"-DTORCH_LAZY_MODULE_DIR={package}"]
+        if shutil.which("ninja") and not (build / "Makefile").exists():
             configure += ["-G", "Ninja"]
         configure += shlex.split(os.environ.get("CMAKE_ARGS", ""))
         subprocess.run(configure, check=True)
         jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL") or str(os.cpu_count() or 1)
         subprocess.run(
-            [cmake, "--build", str(BUILD), "--target", "_C", "--parallel", jobs], check=True
+            [cmake, "--build", str(build), "--target", "_C", "--parallel", jobs], check=True
         )
 
-        target = Path(self.get_ext_fullpath(ext.name)).resolve()
-        built = ROOT / "python" / "torch_lazy" / target.name
-        if target != built:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            for name in FILES_BESIDE_THE_MODULE:
-                shutil.copy2(built.parent / name, target.parent / name)
-            shutil.copy2(built, target)
-            for name in FOLDERS_BESIDE_THE_MODULE:
-                shutil.copytree(built.parent / name, target.parent / name, dirs_exist_ok=True)
+    def copy_extensions_to_source(self) -> None:
+        """Nothing to do: CMake has written them there."""
 
 
 setup(
