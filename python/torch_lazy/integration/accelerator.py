@@ -71,6 +71,8 @@ def _synchronize(index: int) -> None:
     _lazy().synchronize(index)
 
 
+_EMPTY_HOST_CACHE = "_accelerator_emptyHostCache"  # not in torch 2.11
+
 _REPLACEMENTS: dict[str, Callable[..., Any]] = {
     "_accelerator_getDeviceIndex": lambda: _lazy().current_device(),
     "_accelerator_setDeviceIndex": _set_device,
@@ -82,7 +84,7 @@ _REPLACEMENTS: dict[str, Callable[..., Any]] = {
     "_accelerator_synchronizeDevice": _synchronize,
     "_accelerator_isAllocatorInitialized": lambda: True,
     "_accelerator_emptyCache": lambda: _lazy().empty_cache(),
-    "_accelerator_emptyHostCache": lambda: None,
+    _EMPTY_HOST_CACHE: lambda: None,
     "_accelerator_getDeviceStats": _device_stats,
     "_accelerator_resetAccumulatedStats": lambda index: _lazy().reset_accumulated_memory_stats(
         index
@@ -106,4 +108,6 @@ def install() -> None:
     """Makes the functions behind ``torch.accelerator`` look at the setting; call once."""
     torch._C._accelerator_getAccelerator = _accelerator
     for name, replacement in _REPLACEMENTS.items():
+        if name == _EMPTY_HOST_CACHE and not hasattr(torch._C, name):
+            continue
         setattr(torch._C, name, _unless_chosen(getattr(torch._C, name), replacement))
