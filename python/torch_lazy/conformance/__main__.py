@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from torch_lazy.conformance.page import Subject, page
-from torch_lazy.conformance.runner import SectionReport, run_section
+from torch_lazy.conformance.runner import SectionReport, run_section, summary
 from torch_lazy.conformance.section import Options, Section
 from torch_lazy.conformance.sections import SECTIONS
 from torch_lazy.conformance.worker import environment, work_of
@@ -45,6 +45,9 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--timeout", type=float, help="seconds for each item, in place of its own")
     parser.add_argument("--output", type=Path, metavar="PAGE.md", help="writes the page there too")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="writes there what came of each section so far"
+    )
     parser.add_argument("--list", action="store_true", help="the sections; with --only their items")
     parser.add_argument(
         "--here",
@@ -169,6 +172,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reports.append(report)
         state = "passed" if report.succeeded else f"{len(report.failed)} failed"
         print(f"{section.name}: {state} ({report.seconds:.0f} s)", file=sys.stderr, flush=True)
+        if chosen.json:
+            chosen.json.write_text(json.dumps([summary(report) for report in reports], indent=1))
     written = page(subject, reports)
     print(written)
     if chosen.output:

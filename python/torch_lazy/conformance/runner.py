@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from torch_lazy.conformance.isolated import Outcome, run_isolated
 from torch_lazy.conformance.section import Options, Result, Section
@@ -46,6 +47,18 @@ class SectionReport:
 
     def _is_elsewhere(self, result: Result) -> bool:
         return self.section.only_of_backend and result.facts.get("without_backend", False)
+
+
+def summary(report: SectionReport) -> dict[str, Any]:
+    """The section in numbers, with the reason of each failure: as JSON has it."""
+    return {
+        "section": report.section.name,
+        "passed": report.passed,
+        "does_not_apply": len(report.not_applicable),
+        "not_tried": report.not_tried,
+        "failed": {item: result.failure for item, result in report.failed.items()},
+        "seconds": report.seconds,
+    }
 
 
 def run_section(
