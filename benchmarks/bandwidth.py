@@ -1,8 +1,9 @@
 """What fraction of memory's speed generated kernels reach, against copying and against eager.
 
 Programs whose time is memory traffic, on tensors beyond the last-level cache, each as a user
-writes it on device lazy. Hot windows, eager on the CPU and a plain copy of a tensor take turns in
-one process; times are medians of their rounds.
+writes it on device lazy. Hot windows, eager on the device where lazy tensors live (the CPU unless
+TORCH_LAZY_BACKEND or TORCH_LAZY_DEVICE chooses another) and a plain copy of a tensor there take
+turns in one process; times are medians of their rounds.
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ of a forward pass for its backward pass is a result of the one and an input of t
 entropy: the logarithms of the probabilities). Values in between count nothing. GB/s is that by the
 time of the lazy device, "of copy" its share of what `b.copy_(a)` moves in memory that is there
 already, read and written. "to eager" is the median over {rounds} rounds of lazy's time by eager's
-in the same round; under 1 is faster. lazy's time includes torch.lazy.synchronize().
+in the same round; under 1 is faster. Times include the wait for the device.
 """
-LEAST_MIB = 64
+LEAST_MIB_ON_THE_CPU = 64
+# What a launch and the wait for it take is then little of any kernel's time.
+LEAST_MIB_ELSEWHERE = 1024
 COLUMNS = 1024  # of the tensors that rows are normalized of
 CLASSES = 32768  # of cross entropy: a vocabulary
-ADAM_PARAMETERS = 10_000_000
+LEAST_ADAM_PARAMETERS = 10_000_000
 FLOAT = 4  # bytes
+INDEX = 8
 
 
 Program = Callable[[], object]  # one run of it; what it returns is freed within the time
@@ -46,15 +50,15 @@ class Kernel:
 # --- The programs ----------------------------------------------------------------------------
 
 
-def adam(foreach: bool) -> Callable[[str], Program]:
+def adam(parameter_size: int, foreach: bool) -> Callable[[str], Program]:
     """A step over ten parameters of equal size."""
     import torch
 
     def make(device: str) -> Program:
-        sizes = [ADAM_PARAMETERS // 10] * 10
-        parameters = [torch.nn.Parameter(torch.randn(size).to(device)) for size in sizes]
+        sizes = [parameter_size] * 10
+        parameters = [torch.nn.Parameter(torch.randn(size, device=device)) for size in sizes]
         for parameter in parameters:
-            parameter.grad = torch.randn(parameter.numel()).to(device)
+            parameter.grad = torch.randn_like(parameter)
         optimizer = torch.optim.Adam(parameters, lr=1e-3, foreach=foreach)
         return optimizer.step
 
@@ -70,11 +74,23 @@ def kernels(array_bytes: int) -> list[Kernel]:
     array = rows * COLUMNS * FLOAT
 
     def tensor(device: str, *sizes: int) -> torch.Tensor:
-        return torch.randn(*(sizes or (rows, COLUMNS))).to(device)
+        return torch.randn(*(sizes or (rows, COLUMNS)), device=device)
 
     def pointwise(device: str) -> Program:
         x, y, z = (tensor(device) for _ in range(3))
         return lambda: F.gelu(x + y) * z
+
+    def pointwise_bf16(device: str) -> Program:
+        x, y, z = (tensor(device).bfloat16() for _ in range(3))
+        return lambda: F.gelu(x + y) * z
+
+    def transpose(device: str) -> Program:
+        x = tensor(device)
+        return lambda: (x.t() * 2).contiguous()
+
+    def gather(device: str) -> Program:
+        table, index = tensor(device), torch.randperm(rows).to(device)
+        return lambda: table[index] * 2
 
     def softmax(device: str) -> Program:
         x = tensor(device)
@@ -108,25 +124,35 @@ def kernels(array_bytes: int) -> list[Kernel]:
         return lambda: x.sum(0)
 
     # Adam reads parameter, gradient and two moments and writes all but the gradient.
-    adam_bytes = 7 * ADAM_PARAMETERS // 10 * 10 * FLOAT
+    adam_size = max(LEAST_ADAM_PARAMETERS, array_bytes // FLOAT) // 10
+    adam_bytes = 7 * adam_size * 10 * FLOAT
+    adam_name = f"Adam, {adam_size * 10 / 1e6:.0f}M parameters"
     return [
         Kernel("gelu(x + y) * z", 4 * array, pointwise),
+        Kernel("gelu(x + y) * z, bf16", 2 * array, pointwise_bf16),
         Kernel("softmax", 2 * array, softmax),
         Kernel("layer_norm(x + residual)", 4 * array, layer_norm),
         # The logits are read, their gradient is written; log_softmax, which autograd keeps, is
         # written and read.
         Kernel("cross entropy, forward and backward", 4 * logits_bytes, cross_entropy),
-        Kernel("Adam, 10M parameters, one by one", adam_bytes, adam(foreach=False)),
-        Kernel("Adam, 10M parameters, foreach", adam_bytes, adam(foreach=True)),
+        Kernel(f"{adam_name}, one by one", adam_bytes, adam(adam_size, foreach=False)),
+        Kernel(f"{adam_name}, foreach", adam_bytes, adam(adam_size, foreach=True)),
         Kernel("column sum", array, column_sum),
+        Kernel("transpose", 2 * array, transpose),
+        Kernel("gather of rows", 2 * array + rows * INDEX, gather),
     ]
 
 
 # --- The machine -----------------------------------------------------------------------------
 
 
-def last_level_cache() -> int:
+def last_level_cache(device: str) -> int:
     """Bytes; 0 where the system does not say."""
+    import torch
+
+    if device != "cpu":
+        properties = torch.get_device_module(device).get_device_properties(0)
+        return getattr(properties, "L2_cache_size", 0)
     sizes = {}
     for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
         size = re.fullmatch(r"(\d+)([KMG]?)", (index / "size").read_text().strip())
@@ -165,22 +191,27 @@ def make_hot(program: Program, name: str) -> None:
     raise SystemExit(f"{name}: still not deferred after 20 repetitions")
 
 
-def measure(kernel: Kernel, copy: Program, copy_bytes: int, args) -> dict:
+def wait_for(device: str) -> Callable[[], None]:
     import torch
 
-    def nothing() -> None:
-        pass
+    return (lambda: None) if device == "cpu" else torch.get_device_module(device).synchronize
+
+
+def measure(kernel: Kernel, device: str, copy: Program, copy_bytes: int, args) -> dict:
+    """`device`: where lazy tensors live, eager runs and memory is copied."""
+    import torch
 
     before = torch.lazy.metrics()["fallbacks"].get("window not compiled", 0)
-    lazy, eager = kernel.make("lazy"), kernel.make("cpu")
+    lazy, eager = kernel.make("lazy"), kernel.make(device)
     make_hot(lazy, kernel.name)
-    eager()
-    copy()
+    wait = wait_for(device)
+    seconds(eager, wait)
+    seconds(copy, wait)
     times: dict[str, list[float]] = {"lazy": [], "eager": [], "copy": []}
     runs = [
         ("lazy", lazy, torch.lazy.synchronize),
-        ("eager", eager, nothing),
-        ("copy", copy, nothing),
+        ("eager", eager, wait),
+        ("copy", copy, wait),
     ]
     eager_before = torch.lazy.metrics()["eager"]
     for number in range(args.rounds):
@@ -235,7 +266,9 @@ def mistakes(rows: list[dict]) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", default="1,2", help="comma-separated thread counts")
+    parser.add_argument(
+        "--threads", help="comma-separated thread counts (default: 1,2 on the CPU, else one run)"
+    )
     parser.add_argument("--mib", type=int, help="size of an array (default: by the cache)")
     parser.add_argument("--rounds", type=int, default=15, help="timed runs of each")
     parser.add_argument("--only", help="run kernels whose name contains this")
@@ -246,11 +279,13 @@ def main() -> int:
 
     if not hasattr(torch, "lazy"):
         raise SystemExit("torch.lazy is missing: is torch_lazy installed and loadable?")
-    cache = last_level_cache()
-    wanted = max(LEAST_MIB << 20, cache)
+    device = str(torch.lazy.execution_device())
+    cache = last_level_cache(device)
+    least = LEAST_MIB_ON_THE_CPU if device == "cpu" else LEAST_MIB_ELSEWHERE
+    wanted = max(least << 20, cache)
     array_bytes = args.mib << 20 if args.mib else wanted
     print(
-        f"torch {torch.__version__}, last-level cache {cache >> 20} MiB,"
+        f"torch {torch.__version__}, device {device}, last-level cache {cache >> 20} MiB,"
         f" arrays of {array_bytes >> 20} MiB\n"
     )
     print(DEFINITIONS.format(rounds=args.rounds))
@@ -260,17 +295,22 @@ def main() -> int:
     if not chosen:
         parser.error(f"no kernel's name contains {args.only!r}")
 
-    source, target = torch.ones(array_bytes // FLOAT), torch.zeros(array_bytes // FLOAT)
+    source = torch.ones(array_bytes // FLOAT, device=device)
+    target = torch.zeros(array_bytes // FLOAT, device=device)
     rows = []
     gc.disable()
     print("| " + " | ".join(HEADINGS) + " |\n|" + "---|" * len(HEADINGS))
-    for threads in (int(count) for count in args.threads.split(",")):
+    counts = args.threads or ("1,2" if device == "cpu" else str(torch.get_num_threads()))
+    for threads in (int(count) for count in counts.split(",")):
         torch.set_num_threads(threads)
         for kernel in chosen:
-            rows.append(measure(kernel, lambda: target.copy_(source), 2 * array_bytes, args))
+            copied = 2 * array_bytes
+            rows.append(measure(kernel, device, lambda: target.copy_(source), copied, args))
             print_row(rows[-1])
             gc.collect()
             torch.lazy.empty_cache()
+            if args.json:  # each time: a later kernel may end the process
+                Path(args.json).write_text(json.dumps(rows, indent=1))
         copies = median(r["copy_bandwidth"] for r in rows if r["threads"] == threads)
         print(
             f"| copy | {threads} | {2 * array_bytes / 1e6:.0f} |"
@@ -278,8 +318,6 @@ def main() -> int:
             flush=True,
         )
     gc.enable()
-    if args.json:
-        Path(args.json).write_text(json.dumps(rows, indent=1))
     wrong = mistakes(rows)
     for line in wrong:
         print(line, file=sys.stderr)
