@@ -1,0 +1,42 @@
+"""The two stages that measure: bandwidth by class of kernels, and steps against peers."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from gpu_stages.stage import Context, Done, StageFailed, run
+
+BANDWIDTH_SECONDS = 90
+PEERS_SECONDS = 200
+_ENDING = 15  # seconds in which benchmarks/peers.py can still say what it has
+
+
+def bandwidth(context: Context) -> dict[str, Any]:
+    sizes = ["--mib", "1", "--rounds", "3", "--threads", "1"] if context.small else []
+    return _rows(context, "bandwidth", sizes, BANDWIDTH_SECONDS)
+
+
+def peers(context: Context) -> dict[str, Any]:
+    seconds = min(PEERS_SECONDS, context.deadline - time.monotonic())
+    arguments = ["--seconds", str(max(1.0, seconds - _ENDING))]
+    if context.small:
+        arguments += ["--small", "--modes", "eager,lazy", "--only", "mlp,chain_4k"]
+        arguments += ["--budget", "0.1"]
+    return _rows(context, "peers", arguments, seconds)
+
+
+def _rows(context: Context, name: str, arguments: list[str], seconds: float) -> dict[str, Any]:
+    """What the benchmark of that name has written; raises StageFailed where it complains."""
+    written = context.results / f"{name}.part"
+    written.unlink(missing_ok=True)
+    script = [f"benchmarks/{name}.py", "--json", str(written), *arguments]
+    done: Done = run(context, script, seconds)
+    facts = {}
+    if written.exists():
+        facts["rows"] = json.loads(written.read_text())
+        written.unlink()
+    if not done.succeeded:
+        raise StageFailed(f"benchmarks/{name}.py {done.reason}", done.output, facts)
+    return facts
