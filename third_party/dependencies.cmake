@@ -6,6 +6,10 @@ list(PREPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")
 
 find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
 find_package(PyTorch 2.11 REQUIRED)
+if(PyTorch_VERSION VERSION_GREATER_EQUAL 2.14)
+  message(WARNING "torch_lazy has been tried with PyTorch 2.11 to 2.13, and not with "
+                  "${PyTorch_VERSION}: it may not compile, or not work")
+endif()
 
 # PyTorch ships the fmt that its own headers include, and a translation unit cannot hold two, so
 # that one comes first; a PyTorch without it gets the system's.
