@@ -30,7 +30,9 @@ class Context:
 
     @property
     def backend(self) -> str:
-        return self.device
+        """Who compiles windows: on the CPU `reference` where kernels have no compiler there."""
+        compiler = self.site / "torch_lazy" / "libtorch_lazy_compiler.so"
+        return self.device if self.device != "cpu" or compiler.exists() else "reference"
 
     def environment(self) -> dict[str, str]:
         """Of the processes that use the device."""
