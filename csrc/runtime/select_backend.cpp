@@ -127,15 +127,14 @@ std::string why_not_available(const std::string& name) {
 
 // Returns what there is to warn of; empty for nothing.
 std::string settle_backend() {
-  if (!is_backend_named() && lives_on_cuda()) {
-    set_backend_name(kCudaBackend);
-    set_device_name("cuda");  // where the hardware is, even where it gets no kernels
-  }
+  const bool on_cuda = !is_backend_named() && lives_on_cuda();
+  if (on_cuda) set_backend_name(kCudaBackend);
   const std::string name = backend_name();
   const std::string why = why_not_available(name);
   if (why.empty()) return "";
-  if (name != kDefaultBackend && name != kCudaBackend &&
-      why_not_available(kDefaultBackend).empty()) {
+  if (on_cuda) {
+    set_device_name("cuda");  // where the hardware is, even where it gets no kernels
+  } else if (name != kDefaultBackend && why_not_available(kDefaultBackend).empty()) {
     set_backend_name(kDefaultBackend);
     return fmt::format("TORCH_LAZY_BACKEND={} is ignored, '{}' compiles windows: {}", name,
                        kDefaultBackend, why);
