@@ -20,9 +20,13 @@ constexpr c10::DispatchKeySet kOnHost{c10::DispatchKey::CPU};
 
 // One run of bytes into another: the copy engine's.
 bool is_plain(const at::Tensor& to, const at::Tensor& from) {
-  return to.dtype() == from.dtype() && to.is_conj() == from.is_conj() &&
-         to.is_neg() == from.is_neg() && to.sizes() == from.sizes() &&
-         to.strides() == from.strides() && to.is_non_overlapping_and_dense();
+  const bool same_order = to.strides() == from.strides() && to.is_non_overlapping_and_dense();
+  return to.dtype() == from.dtype() && to.sizes() == from.sizes() &&
+         (same_order || (to.is_contiguous() && from.is_contiguous()));
+}
+
+bool same_bits(const at::Tensor& to, const at::Tensor& from) {
+  return to.is_conj() == from.is_conj() && to.is_neg() == from.is_neg();
 }
 
 // Whether a tensor of the CPU is pinned, whose memory then waits for the current stream.
@@ -69,10 +73,6 @@ void copy_by_temporaries(const at::Tensor& to, const at::Tensor& from, bool non_
           ? to
           : at::empty_like(to, to.options().dtype(dtype), at::MemoryFormat::Contiguous);
   const at::Tensor source = from.to(dtype).expand_as(to).contiguous();
-  target._set_conj(to.is_conj());
-  source._set_conj(from.is_conj());
-  target._set_neg(to.is_neg());
-  source._set_neg(from.is_neg());
   target.copy_(source, non_blocking);
   if (!target.is_same(to)) to.copy_(target, non_blocking);
 }
@@ -80,9 +80,14 @@ void copy_by_temporaries(const at::Tensor& to, const at::Tensor& from, bool non_
 void copy(at::TensorIterator& iterator, bool non_blocking) {
   const at::Tensor &to = iterator.tensor(0), &from = iterator.tensor(1);
   ensure_context();
-  if (is_plain(to, from)) return copy_plainly(to, from, non_blocking);
-  if (to.is_cuda() && from.is_cuda()) return copy_on_device(to, from);
-  copy_by_temporaries(to, from, non_blocking);
+  if (to.is_cuda() && from.is_cuda()) {
+    return is_plain(to, from) && same_bits(to, from) ? copy_plainly(to, from, non_blocking)
+                                                     : copy_on_device(to, from);
+  }
+  if (!is_plain(to, from)) return copy_by_temporaries(to, from, non_blocking);
+  copy_plainly(to, from, non_blocking && same_bits(to, from));
+  if (to.is_conj() != from.is_conj()) to.conj_physical_();
+  if (to.is_neg() != from.is_neg()) to.neg_();
 }
 
 void fill(at::TensorIterator& iterator, const c10::Scalar& value) {

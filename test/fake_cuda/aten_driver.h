@@ -10,6 +10,7 @@
 
 extern "C" {
 CUresult cuInit(unsigned flags);
+CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device);
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device);
 CUresult cuCtxGetCurrent(CUcontext* context);
 CUresult cuCtxSetCurrent(CUcontext context);
@@ -32,6 +33,7 @@ CUresult cuEventDestroy_v2(CUevent event);
 CUresult cuEventRecord(CUevent event, CUstream stream);
 CUresult cuEventQuery(CUevent event);
 CUresult cuEventSynchronize(CUevent event);
+CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end);
 CUresult fake_cuda_access_from_host(CUdeviceptr begin, size_t bytes, int writes);
 }
 

@@ -102,6 +102,13 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     ensure_context();
     check(cuEventSynchronize(static_cast<CUevent>(event)));
   }
+  double elapsedTime(void* start, void* end, DeviceIndex) const override {
+    ensure_context();
+    float milliseconds = 0;
+    check(
+        cuEventElapsedTime(&milliseconds, static_cast<CUevent>(start), static_cast<CUevent>(end)));
+    return milliseconds;
+  }
   void destroyEvent(void* event, DeviceIndex) const noexcept override {
     if (event != nullptr) cuEventDestroy_v2(static_cast<CUevent>(event));
   }

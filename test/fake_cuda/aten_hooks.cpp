@@ -53,10 +53,12 @@ class Generator final : public c10::GeneratorImpl {
     const auto lock = lock_host();
     return offset_;
   }
-  // The host's state, and behind it the offset.
+  // The host's state, and behind it the offset, once there is one: who draws nothing by it sees the
+  // states of the CPU's generators.
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
     const auto lock = lock_host();
     const at::Tensor inner = host_.get_state();
+    if (offset_ == 0) return inner.getIntrusivePtr();
     const at::Tensor state = at::detail::empty_cpu({inner.numel() + kOffsetBytes}, at::kByte);
     auto* const to = state.mutable_data_ptr<uint8_t>();
     std::memcpy(to, inner.const_data_ptr<uint8_t>(), size_t(inner.numel()));
@@ -67,12 +69,14 @@ class Generator final : public c10::GeneratorImpl {
     at::detail::check_rng_state(state);
     const auto lock = lock_host();
     const int64_t inner_bytes = host_.get_state().numel();
-    TORCH_CHECK(state.numel() == inner_bytes + kOffsetBytes, "RNG state is wrong size");
+    const bool has_offset = state.numel() == inner_bytes + kOffsetBytes;
+    TORCH_CHECK(has_offset || state.numel() == inner_bytes, "RNG state is wrong size");
     const at::Tensor inner = at::detail::empty_cpu({inner_bytes}, at::kByte);
     const auto* const from = static_cast<const uint8_t*>(state.data());
     std::memcpy(inner.mutable_data_ptr<uint8_t>(), from, size_t(inner_bytes));
     host_.set_state(inner);
-    std::memcpy(&offset_, from + inner_bytes, sizeof offset_);
+    offset_ = 0;
+    if (has_offset) std::memcpy(&offset_, from + inner_bytes, sizeof offset_);
   }
 
  private:

@@ -100,12 +100,20 @@ class DeviceMemory final : public c10::DeviceAllocator {
     if (found != blocks_.end()) found->second.others.insert(handle_of(stream));
   }
 
-  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override {
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex index) override {
+    checked_device(index);
     const std::lock_guard lock(mutex_);
     return stats_;
   }
   void resetAccumulatedStats(c10::DeviceIndex) override {
     for_each_stat([](auto& stat) { stat.reset_accumulated(); });
+  }
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) override {
+    const auto stats = getDeviceStats(index);
+    const auto used = stats.allocated_bytes[size_t(c10::CachingAllocator::StatType::AGGREGATE)];
+    size_t all = 0;
+    check(cuDeviceTotalMem_v2(&all, 0));
+    return {all - size_t(used.current), all};
   }
   void resetPeakStats(c10::DeviceIndex) override {
     for_each_stat([](auto& stat) { stat.reset_peak(); });

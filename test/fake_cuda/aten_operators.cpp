@@ -143,6 +143,14 @@ TORCH_LIBRARY_IMPL(_, CUDA, library) {
   library.fallback(kOnHost());
 }
 
+// Else the fallback of these would hand over copies, which are not made yet and gone too soon.
+TORCH_LIBRARY_IMPL(aten, Conjugate, library) {
+  library.impl("_to_cpu", torch::CppFunction::makeFallthrough());
+}
+TORCH_LIBRARY_IMPL(aten, Negative, library) {
+  library.impl("_to_cpu", torch::CppFunction::makeFallthrough());
+}
+
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("empty.memory_format", &empty);
   library.impl("empty_strided", &empty_strided);
@@ -158,8 +166,10 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_as_is>());
   }
   // Where the CPU has a kernel it is run, and not what PyTorch composes for devices without one; so
-  // are those of which PyTorch would choose parts by the device.
-  for (const char* name : {"convolution", "convolution_backward"}) library.impl(name, kOnHost());
+  // are those of which PyTorch would choose parts by the device, or call CUDA's by no operator.
+  for (const char* name : {"convolution", "convolution_backward", "conj_physical_"}) {
+    library.impl(name, kOnHost());
+  }
   for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
     const auto op = c10::Dispatcher::singleton().findSchema(name);
     const auto has = [&](DispatchKey key) { return op->hasKernelForDispatchKey(key); };

@@ -2,12 +2,14 @@
 // entry point of the driver holds its mutex.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -25,8 +27,11 @@ struct CUstream_st {
 
 // The end of what a stream held when the event was recorded.
 struct CUevent_st {
+  using Clock = std::chrono::steady_clock;
+
   CUstream_st* stream = nullptr;  // null: never recorded
   uint64_t position = 0;
+  std::shared_ptr<std::optional<Clock::time_point>> passed = {};  // when the stream came to it
 };
 
 namespace torch_lazy::fake_cuda {

@@ -1,6 +1,9 @@
 // Streams and events.
 
+#include <memory>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "fake_cuda/device.h"
 
@@ -94,8 +97,19 @@ FAKE_CUDA_EXPORT CUresult cuEventDestroy_v2(CUevent event) {
 FAKE_CUDA_EXPORT CUresult cuEventRecord(CUevent event, CUstream handle) {
   return enter(Needs::kContext, [&] {
     CUstream_st& stream = Device::get().stream(handle);
-    Device::get().enqueue(stream, [] {});
-    checked(event) = {&stream, stream.enqueued};
+    auto passed = std::make_shared<std::optional<CUevent_st::Clock::time_point>>();
+    Device::get().enqueue(stream, [passed] { *passed = CUevent_st::Clock::now(); });
+    checked(event) = {&stream, stream.enqueued, std::move(passed)};
+  });
+}
+
+FAKE_CUDA_EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  return enter(Needs::kContext, [&] {
+    const CUevent_st &first = checked(start), &last = checked(end);
+    if (!first.passed || !last.passed) throw Failure{CUDA_ERROR_INVALID_HANDLE};
+    if (!*first.passed || !*last.passed) throw Failure{CUDA_ERROR_NOT_READY};
+    *milliseconds =
+        std::chrono::duration<float, std::milli>(**last.passed - **first.passed).count();
   });
 }
 

@@ -64,6 +64,7 @@ def _give_functions_that_were_not_built(torch: Any) -> None:
         "init": initialize,
         "getDevice": library._accelerator_getDeviceIndex,
         "setDevice": library._accelerator_setDeviceIndex,
+        "getCurrentRawStream": lambda _: cuda.current_stream().native_handle,
         "synchronize": lambda: library._accelerator_synchronizeDevice(0),
         "emptyCache": library._accelerator_emptyCache,
         "memoryStats": library._accelerator_getDeviceStats,
@@ -83,12 +84,20 @@ def _give_functions_that_were_not_built(torch: Any) -> None:
     cuda._is_in_bad_fork = lambda: bool(forked)
 
     cuda._queued_calls.clear()  # checks of the device that cuBLAS and cuDNN are built for
-    cuda._cudart = SimpleNamespace()
+    cuda._cudart = SimpleNamespace(cudaMemGetInfo=library._accelerator_getMemoryInfo)
     cuda._exchange_device = library._accelerator_exchangeDevice
     cuda._maybe_exchange_device = library._accelerator_maybeExchangeDevice
-    cuda.Stream, cuda.Event = torch.Stream, torch.Event
-    cuda.current_stream = torch.accelerator.current_stream
+
+    class Stream(torch.Stream):
+        @property
+        def cuda_stream(self) -> int:
+            return self.native_handle
+
+    def stream(number: int) -> Stream:
+        kind = int(torch._C._autograd.DeviceType.CUDA)
+        return Stream(stream_id=number, device_index=0, device_type=kind)
+
+    cuda.Stream, cuda.Event = Stream, torch.Event
+    cuda.current_stream = lambda _=None: stream(torch.accelerator.current_stream().stream_id)
     cuda.set_stream = torch.accelerator.set_stream
-    cuda.default_stream = lambda device=None: torch.Stream(
-        stream_id=0, device_index=0, device_type=int(torch._C._autograd.DeviceType.CUDA)
-    )
+    cuda.default_stream = lambda _=None: stream(0)
