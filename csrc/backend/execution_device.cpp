@@ -9,13 +9,14 @@
 #include <memory>
 
 #include "base/config.h"
+#include "base/fork.h"
 
 namespace torch_lazy {
 namespace {
 
 constinit std::atomic<c10::DeviceType (*)()> device_chooser{nullptr};
-constinit std::atomic<int64_t (*)()> device_census{nullptr};
 constinit std::atomic<void (*)(c10::DeviceType)> device_initializer{nullptr};
+constinit std::atomic<int64_t (*)()> device_census{nullptr};
 
 // Of a name that a user gave.
 c10::DeviceType named_type(const std::string& name) {
@@ -76,14 +77,25 @@ ExecutionDevice describe(c10::DeviceType type) {
   return device;
 }
 
+// A child has no device but the CPU; what its module says of that is raised when it is chosen.
+[[maybe_unused]] const bool left_by_children = (register_at_fork(
+                                                    LockOrder::kLeaf, [] {},
+                                                    [](bool in_child) {
+                                                      const ExecutionDevice* const chosen =
+                                                          chosen_execution_device();
+                                                      if (in_child && chosen && !chosen->is_cpu())
+                                                        detail::chosen_device = nullptr;
+                                                    }),
+                                                true);
+
 }  // namespace
 
 void set_device_chooser(c10::DeviceType (*chooser)()) {
   device_chooser = chooser;
 }
 
-void set_device_initializer(void (*initialize)(c10::DeviceType)) {
-  device_initializer = initialize;
+void set_device_initializer(void (*initializer)(c10::DeviceType)) {
+  device_initializer = initializer;
 }
 
 void set_device_census(int64_t (*census)()) {
@@ -93,8 +105,8 @@ void set_device_census(int64_t (*census)()) {
 const ExecutionDevice& choose_execution_device() {
   if (const ExecutionDevice* const chosen = chosen_execution_device()) return *chosen;
   auto made = std::make_unique<const ExecutionDevice>(describe(wanted_type()));
-  if (const auto initialize = device_initializer.load(); initialize && !made->is_cpu())
-    initialize(made->type);
+  const auto initializer = device_initializer.load();
+  if (initializer && !made->is_cpu()) initializer(made->type);
   const ExecutionDevice* none = nullptr;
   if (detail::chosen_device.compare_exchange_strong(none, made.get())) return *made.release();
   return *none;

@@ -55,9 +55,9 @@ inline const ExecutionDevice& execution_device();
 // The same without choosing; null where no lazy tensor was made yet.
 inline const ExecutionDevice* chosen_execution_device();
 
-// Called when a device has been chosen, before it is used: PyTorch's module of the device sets
-// itself up, which seeds its generators, at the first tensor that Python makes on it.
-TORCH_LAZY_MODULE_API void set_device_initializer(void (*initialize)(c10::DeviceType));
+// Called when another type than the CPU is chosen, with no lock held: what its Python module does
+// before the device is first used, which PyTorch sees to for tensors that it makes there itself.
+TORCH_LAZY_MODULE_API void set_device_initializer(void (*initializer)(c10::DeviceType));
 
 // Runs all that is pending, and says how many storages of lazy tensors there are.
 TORCH_LAZY_MODULE_API void set_device_census(int64_t (*census)());

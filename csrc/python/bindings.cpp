@@ -3,7 +3,6 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
-#include <torch/csrc/utils/device_lazy_init.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/version.h>
 
@@ -138,14 +137,24 @@ std::string find_backend_library(const std::string& name) {
   }
 }
 
-void initialize_device(c10::DeviceType type) {
-  if (torch::utils::is_device_lazy_init_supported(type)) torch::utils::device_lazy_init(type);
-}
-
 // Makes the module torch.NAME of a device that a backend's runtime has become.
 void register_device_module(const std::string& name) {
   const py::gil_scoped_acquire gil;
   py::module_::import("torch_lazy.runtime_device").attr("_register")(name);
+}
+
+// What torch.zeros(3, device="cuda") does first: seeds and memory statistics of torch.cuda wait for
+// it. It raises in a forked child of a process that used the device.
+void initialize_device_module(c10::DeviceType type) {
+  const py::gil_scoped_acquire gil;
+  const std::string name = c10::DeviceTypeName(type, /*lower_case=*/true);
+  const py::object module = py::getattr(py::module_::import("torch"), name.c_str(), py::none());
+  if (!py::hasattr(module, "_lazy_init")) return;
+  try {
+    module.attr("_lazy_init")();
+  } catch (const py::error_already_set& error) {
+    throw std::runtime_error(py::str(error.value()));
+  }
 }
 
 // name, file, error
@@ -186,8 +195,8 @@ PYBIND11_MODULE(_C, module) {
     set_runtime_device_listener(&register_device_module);
     set_backend_selector(&select_backend);
     set_device_chooser(&device_type_of_backend);
+    set_device_initializer(&initialize_device_module);
     set_device_check(&select_device);
-    set_device_initializer(&initialize_device);
     set_warning_sink(&warn_in_python);
     register_device();
   });
