@@ -2,6 +2,7 @@
 
 #include "ops/effects_check.h"
 
+#include <ATen/ops/empty.h>
 #include <c10/util/StringUtil.h>
 
 #include <cstring>
@@ -12,11 +13,20 @@ namespace torch_lazy {
 namespace {
 
 bool inspectable(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.has_storage() && tensor.device().is_cpu() &&
+  return tensor.defined() && tensor.has_storage() && !tensor.is_meta() &&
          (tensor.storage().nbytes() == 0 || tensor.storage().data() != nullptr);
 }
 
-uint64_t hash_bytes(const c10::Storage& storage) {
+// The same bytes where the host can read them.
+c10::Storage on_host(const c10::Storage& storage) {
+  if (storage.device().is_cpu()) return storage;
+  at::Tensor bytes = at::empty({0}, at::TensorOptions().dtype(at::kByte).device(storage.device()));
+  bytes.set_(storage, 0, {int64_t(storage.nbytes())});
+  return bytes.cpu().storage();
+}
+
+uint64_t hash_bytes(const c10::Storage& anywhere) {
+  const c10::Storage storage = on_host(anywhere);
   const auto* data = static_cast<const unsigned char*>(storage.data());
   const size_t bytes = storage.nbytes();
   uint64_t hash = bytes;
