@@ -75,6 +75,9 @@ from torch_lazy.sync import mark_step, synchronize, wait_for_compiles
 
 __version__ = "0.1.0"
 
+# torch.utils.checkpoint saves and restores the random numbers of devices that say this.
+_initialized = True
+
 __all__ = [
     "Backend",
     "Event",
