@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -113,14 +114,14 @@ def asks_device(
                 f"torch.lazy.{function.__name__}(): device lazy lives on {kind}, and torch.{kind} "
                 f"has no {function.__name__}()"
             )
-        return asked(*map(_behind, args), **{name: _behind(kwargs[name]) for name in kwargs})
+        given = signature.bind(*args, **kwargs)
+        for name in {"device", "peer_device"} & given.arguments.keys():
+            if given.arguments[name] is not None:
+                given.arguments[name] = device_index(given.arguments[name])
+        return asked(*given.args, **given.kwargs)
 
+    signature = inspect.signature(function)
     return ask
-
-
-def _behind(argument: Any) -> Any:
-    """The index of a lazy device; any other argument as it is."""
-    return device_index(argument) if isinstance(argument, (torch.device, str)) else argument
 
 
 class device:
