@@ -162,8 +162,10 @@ class Finisher {
     }
     const int64_t last = extents[parallel - 1];
     int64_t block = std::min(last, context_.is_cuda() ? kLongestCudaBlock : kLongestBlock);
-    if (parallel <
-        extents.size()) {  // blocks are all the parallelism that a column reduction may have
+    if (parallel < extents.size() && context_.is_cuda()) {
+      block = std::min<int64_t>(block, ThreadLoop::kColumns);
+    } else if (parallel < extents.size()) {
+      // Blocks are all the parallelism that a column reduction may have.
       const int64_t share =
           (last + int64_t{2} * context_.threads - 1) / (int64_t{2} * context_.threads);
       const int64_t tile = int64_t{4} * context_.lanes;

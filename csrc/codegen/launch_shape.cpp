@@ -28,14 +28,19 @@ int64_t elements_along_lanes(const LoweredKernel& lowered) {
   return std::min(lowered.number(kernel.block), lowered.number(kernel.parallel.back()));
 }
 
+LaunchShape of_blocks(int64_t x, int64_t y, int64_t wanted, int64_t device_threads) {
+  const int64_t resident = std::max<int64_t>(device_threads / (x * y), 1);
+  return {uint32_t(x), uint32_t(y), uint32_t(std::min(wanted, resident)), 0};
+}
+
 }  // namespace
 
 LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits) {
+  const ThreadLoop& loop = lowered.kernel.thread_loop;
   const int64_t items = std::max<int64_t>(lowered.work_items, 1);
   const int64_t elements = elements_along_lanes(lowered);
   const int64_t device_threads =
       int64_t{limits.multiprocessors} * limits.threads_per_multiprocessor;
-  const ThreadLoop& loop = lowered.kernel.thread_loop;
   const int64_t at_once = std::max<int64_t>(int64_t{loop.packet} * loop.packets, kLeastElements);
   const int64_t most =
       lowered.kernel.axis == Axis::kParallel ? most_threads(lowered.kernel) : kLargestBlock;
@@ -49,12 +54,11 @@ LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits) 
     while (can_double(std::max(kMostElements, at_once))) x *= 2;
     while (can_double(at_once) && 2 * items * x <= device_threads) x *= 2;
   }
+  if (loop.rows > 1) return of_blocks(ThreadLoop::kColumns, loop.rows, items, device_threads);
   // Warps with a work item each share a block, but not where multiprocessors would get none.
   const int64_t y =
       x > kWarp ? 1 : std::clamp<int64_t>(items / limits.multiprocessors, 1, kWarpsOfBlock);
-  const int64_t resident = std::max<int64_t>(device_threads / (x * y), 1);
-  const int64_t grid = std::min(divided(items, y), resident);
-  return {uint32_t(x), uint32_t(y), uint32_t(grid), 0};
+  return of_blocks(x, y, divided(items, y), device_threads);
 }
 
 }  // namespace torch_lazy::codegen

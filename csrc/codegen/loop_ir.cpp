@@ -67,6 +67,7 @@ std::string text_of(const ThreadLoop& loop) {
     text += " packets=" + std::to_string(loop.packets) + "x" + std::to_string(loop.packet);
   }
   if (loop.holds_row) text += " holds_row threads=" + std::to_string(loop.threads);
+  if (loop.rows > 1) text += " rows=" + std::to_string(loop.rows);
   if (loop.narrow) text += " narrow";
   return text;
 }

@@ -114,6 +114,10 @@ struct ThreadLoop {
   // registers for later ones. For Axis::kReduction with one reduction dimension that is no chunk.
   bool holds_row = false;
   int threads = 0;
+  // Threads along y that share the steps over the innermost reduction dimension, for
+  // Axis::kParallel; they and kColumns threads along x do a work item together. 1: none share it.
+  static constexpr int kColumns = 32;
+  int rows = 1;
   bool narrow = false;  // indices have 32 bits
 
   bool operator==(const ThreadLoop&) const = default;

@@ -87,6 +87,11 @@ class Verifier {
               kernel_.reduction_total.is(0),
           "holds its rows but has not one reduction dimension, whole, that the lanes run along");
     }
+    if (kernel_.thread_loop.rows > 1) {
+      require(kernel_.axis == Axis::kParallel && !kernel_.parallel.empty() &&
+                  !kernel_.reduction.empty(),
+              "shares reduction steps but has none, or lanes along them");
+    }
     if (!kernel_.reduction_total.is(0)) {
       const size_t lanes = kernel_.axis == Axis::kParallel ? 1 : 0;
       require(kernel_.reduction.size() == 1, "is chunked but has not one reduction dimension");

@@ -6,6 +6,7 @@
 //   elements s<n>, d<n>        size and number slots    p<n>, r<n>, i   loop indices; i runs along
 //   the lanes t<id>_<what>      an expression's value    v<id>_<what>    a scalar's value in all
 //   lanes a<id>, x<id>      accumulators and, for arg reductions, their indices; also b, c, e, n, z
+//   f<id>, h<id>, g<id>   of an accumulator what all threads have, its index, and shared memory
 //   m<id>             scratch ("memory") of a spilled expression
 //   u<id>_<buffer>, w<n>_<buffer>   tiles or packets that are loaded or will be stored
 #pragma once
@@ -59,6 +60,8 @@ struct PrintContext {
   }
   // Whether the threads of a GPU have several elements each in a step of the lanes' loop.
   bool has_packets() const { return is_cuda() && kernel.thread_loop.packet > 1; }
+  // Whether the threads of a block share the steps of a work item.
+  bool shares_steps() const { return is_cuda() && kernel.thread_loop.rows > 1; }
   bool is_packet(ExprId load) const;
   bool is_packet(const Store& store) const;
   bool is_vector(ExprId id) const;

@@ -56,6 +56,11 @@ void NestPrinter::print() {
     out_.line(index + "first = block * " + name_of_size(kernel.block) + ";");
     const std::string end = "first + " + name_of_size(kernel.block);
     out_.line(index + "last = " + least(end, name_of_size(kernel.parallel.back())) + ";");
+    if (context_.shares_steps()) {
+      print_columns();
+      out_.close();
+      return;
+    }
     if (context_.has_packets()) {
       print_packets({"first", "last"}, context_.schedule.rows[0], context_.schedule.row_stores,
                     [&](const Body& body) { print_tile(body); });
@@ -114,6 +119,12 @@ void NestPrinter::open_work_items() {
   if (context_.is_cuda()) {
     const std::string index = context_.index_type();
     out_.line("const int lane = threadIdx.x;");
+    if (has_folds()) out_.line("int fold = 0;");
+    if (context_.shares_steps()) {
+      out_.open("for (" + index + " item = begin + (" + index +
+                ")blockIdx.x; item < end; item += gridDim.x)");
+      return;
+    }
     out_.line("const " + index + " items = (" + index + ")gridDim.x * blockDim.y;");
     out_.open("for (" + index + " item = begin + (" + index +
               ")blockIdx.x * blockDim.y + threadIdx.y; item < end; item += items)");
@@ -230,6 +241,8 @@ void NestPrinter::print_row_values(size_t level, const Body& body) {
 }
 
 void NestPrinter::print_row_stores(const Body& body) {
+  if (context_.schedule.row_stores.empty()) return;
+  if (context_.shares_steps()) out_.open("if (threadIdx.y == 0)");
   for (uint32_t number : context_.schedule.row_stores) {
     const Store& store = context_.kernel.stores[number];
     const int copies = is_vector_store(context_, store) ? body.copies : 1;
@@ -237,6 +250,7 @@ void NestPrinter::print_row_stores(const Body& body) {
       out_.line(accesses_.store(store, {copy, body.copies, body.masked}));
     }
   }
+  if (context_.shares_steps()) out_.close();
 }
 
 bool NestPrinter::any_nontemporal() const {

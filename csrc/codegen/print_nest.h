@@ -88,6 +88,14 @@ class NestPrinter {
   void print_packet_stores(const Range& range, const std::vector<uint32_t>& stores);
   std::vector<ExprId> packet_loads(const std::vector<ExprId>& exprs) const;
   std::vector<uint32_t> packet_stores(const std::vector<uint32_t>& stores) const;
+  // Of a GPU: the columns of a work item whose steps the threads of a block share.
+  void print_columns();
+  // What the threads that share a work item have reduced each, combined; all get the results.
+  void print_folds(const Reductions& reductions);
+  void print_fold(const std::vector<Fold>& folds);
+  void print_fold_of_warps(const std::vector<Fold>& folds);
+  void print_fold_of_rows(const std::vector<Fold>& folds);
+  bool has_folds() const;
   // Once for all sweeps over a row that is held in registers.
   void print_held_row();
 

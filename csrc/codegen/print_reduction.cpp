@@ -262,18 +262,56 @@ void ReductionPrinter::finish(SourceWriter& out) const {
 // The least index among the lanes that hold the best value of all; a NaN, if any lane has one, is
 // the best and equals nothing.
 void ReductionPrinter::finish_arg(SourceWriter& out) const {
-  const std::string best = accumulator(0);
   const std::string splat = std::string("lazy_splat_") + scalar_type(argument_type_);
-  const std::string of_all = call(over_lanes(expr_.op), argument_type_, {best});
-  std::string holds = call("lazy_equal", argument_type_, {best, context_.call(splat, {of_all})});
+  const std::string of_all = call(over_lanes(expr_.op), argument_type_, {accumulator(0)});
+  print_scalar(context_, id_,
+               call("lazy_hmin", Type::kInt64, {candidates(context_.call(splat, {of_all}))}), out);
+}
+
+std::string ReductionPrinter::candidates(const std::string& best) const {
+  const std::string own = accumulator(0);
+  std::string holds = call("lazy_equal", argument_type_, {own, best});
   if (is_floating(argument_type_)) {
-    const std::string is_nan = call("lazy_is_nan", argument_type_, {best});
+    const std::string is_nan = call("lazy_is_nan", argument_type_, {own});
     holds = call("lazy_or", Type::kBool, {holds, is_nan});
   }
   const std::string none = context_.call(
       "lazy_splat_int64", {integer_literal(greatest_integer(Type::kInt64), Type::kInt64)});
-  const std::string candidates = call("lazy_select", Type::kInt64, {holds, index(0), none});
-  print_scalar(context_, id_, call("lazy_hmin", Type::kInt64, {candidates}), out);
+  return call("lazy_select", Type::kInt64, {holds, index(0), none});
+}
+
+Fold ReductionPrinter::fold() const {
+  Fold fold;
+  fold.name = "f" + std::to_string(id_);
+  fold.shared = "g" + std::to_string(id_);
+  fold.type = argument_type_;
+  fold.value = staged_ ? staged_result(0) : over_copies();
+  fold.identity = identity_literal(expr_.op, argument_type_);
+  fold.of_warp = over_lanes(expr_.op);
+  fold.of_two = std::string("lazy_") + step_of(expr_.op);
+  return fold;
+}
+
+Fold ReductionPrinter::fold_of_indices() const {
+  Fold fold;
+  fold.name = "h" + std::to_string(id_);
+  fold.shared = "gh" + std::to_string(id_);
+  fold.type = Type::kInt64;
+  fold.value = candidates("f" + std::to_string(id_));
+  fold.identity = integer_literal(greatest_integer(Type::kInt64), Type::kInt64);
+  fold.of_warp = "lazy_hmin";
+  fold.of_two = "lazy_min";
+  return fold;
+}
+
+void ReductionPrinter::define(SourceWriter& out) const {
+  const std::string result = (is_arg() ? "h" : "f") + std::to_string(id_);
+  if (along_lanes() || !vector_) {
+    print_scalar(context_, id_, result, out);
+  } else {
+    out.line("const " + declared_type(expr_.type) + " " +
+             read_vector(context_, id_, Body{0, copies_, false}) + " = " + result + ";");
+  }
 }
 
 }  // namespace torch_lazy::codegen

@@ -17,6 +17,17 @@ namespace torch_lazy::codegen {
 // Whether long reductions of this kind are summed in two stages.
 bool is_staged(const Expr& reduction);
 
+// What the threads that share a reduction have each, and how it is combined.
+struct Fold {
+  std::string name;    // of the result in every thread
+  std::string shared;  // of memory for the values of several threads
+  Type type = Type::kFloat;
+  std::string value;     // the thread's own
+  std::string identity;  // what changes no result
+  std::string of_warp;   // the function over the threads of a warp
+  std::string of_two;
+};
+
 class ReductionPrinter {
  public:
   // `copies` of the accumulators; `staged`: in two stages, where is_staged(reduction).
@@ -33,8 +44,14 @@ class ReductionPrinter {
   // After the loops: defines the result. For Axis::kReduction the copies are combined.
   void finish(SourceWriter& out) const;
 
- private:
+  // In place of finish(), where threads share the reduction: its fold; for an arg reduction that of
+  // the indices where `best` is, which comes after; the result, once it is combined.
+  Fold fold() const;
+  Fold fold_of_indices() const;
+  void define(SourceWriter& out) const;
   bool is_arg() const;
+
+ private:
   bool along_lanes() const { return context_.kernel.axis == Axis::kReduction; }
   std::string accumulator(int copy) const;
   std::string numbered(const char* family, int copy) const;
@@ -52,6 +69,8 @@ class ReductionPrinter {
   void accumulate_arg(const Body& body, const std::string& value, const std::string& at,
                       SourceWriter& out) const;
   void finish_arg(SourceWriter& out) const;
+  // The lanes' indices where they hold `best`, else what is greater than any.
+  std::string candidates(const std::string& best) const;
 
   const PrintContext& context_;
   ExprId id_;

@@ -50,6 +50,7 @@ void NestPrinter::print_sweep(size_t number, const Body& tile) {
   if (staged) {
     int64_t steps = kBlockSteps;
     if (along_reduction()) steps *= int64_t{copies} * context_.target.lanes;
+    if (context_.shares_steps()) steps *= kernel.thread_loop.rows;
     std::string block = std::to_string(steps);
     if (along_reduction() && context_.is_cuda()) block += " * (" + index_type + ")blockDim.x";
     out_.open("for (" + index_type + " part = " + reduction_.first + "; part < " + reduction_.last +
@@ -65,7 +66,11 @@ void NestPrinter::print_sweep(size_t number, const Body& tile) {
   }
   for (size_t depth = 0; depth < innermost(); ++depth) out_.close();
   print_stored_tiles(sweep, tile);
-  for (const auto& reduction : reductions) reduction.finish(out_);
+  if (context_.is_cuda() && (along_reduction() || context_.shares_steps())) {
+    print_folds(reductions);
+  } else {
+    for (const auto& reduction : reductions) reduction.finish(out_);
+  }
 }
 
 void NestPrinter::print_innermost_loop(const Sweep& sweep, const Reductions& reductions,
@@ -76,8 +81,11 @@ void NestPrinter::print_innermost_loop(const Sweep& sweep, const Reductions& red
   if (!along_reduction()) {
     const std::string index = "r" + std::to_string(innermost());
     if (is_unrolled(kernel)) out_.line("#pragma unroll");
-    out_.open("for (" + index_type + " " + index + " = " + range.first + "; " + index + " < " +
-              range.last + "; ++" + index + ")");
+    const bool shared = context_.shares_steps();
+    out_.open("for (" + index_type + " " + index + " = " + range.first +
+              (shared ? " + (int)threadIdx.y; " : "; ") + index + " < " + range.last + "; " +
+              (shared ? index + " += " + std::to_string(kernel.thread_loop.rows) : "++" + index) +
+              ")");
     if (needs_flat)
       out_.line("const " + index_type + " flat = " + outer_flat_index() + " + " + index + ";");
     print_innermost(sweep, reductions, tile);

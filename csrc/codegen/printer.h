@@ -21,8 +21,9 @@
 // the number slots; a launcher copies the three arrays one after the other. Threads (x) of a block
 // work on one work item together and blockDim.y work items are worked on at a time; a grid of any
 // size will do. blockDim.x is 32 or, with blockDim.y = 1, a multiple of 32; where the kernel holds
-// its rows (ThreadLoop) it is what it says there. blockDim.x * blockDim.y is at most most_threads()
-// (thread_loop.h). No dynamic shared memory. launch_shape() chooses such a shape.
+// its rows or shares steps (ThreadLoop) the block is what it says there. blockDim.x * blockDim.y is
+// at most most_threads() (thread_loop.h). No dynamic shared memory. launch_shape() chooses such a
+// shape.
 #pragma once
 
 #include <cstddef>

@@ -24,8 +24,11 @@ constexpr int kCheapCost = 40;
 constexpr int64_t kMostThreads = 1024;
 constexpr int64_t kHeldByThread = 16;
 constexpr int64_t kHeldByThreadOfWarp = 32;
-constexpr int64_t kHeldByThreadOfLargest = 24;
+constexpr int64_t kHeldByThreadOfLargest = 20;
 constexpr int64_t kMostHeldValues = 64;
+// Steps of a reduction that threads share, each with a result in shared memory at the end.
+constexpr int kRowsOfThreads = 8;
+constexpr int64_t kStepsWorthSharing = 16;
 // Fewer threads than these in all leave a device idle.
 constexpr int64_t kDeviceThreads = 32768;
 
@@ -67,7 +70,10 @@ class Chooser {
   ThreadLoop choose() {
     loop_.narrow = is_narrow();
     const bool along_rows = kernel_.axis == Axis::kReduction;
-    if (lane_dimension(kernel_) == kNoDimension || (!along_rows && !kernel_.reduction.empty())) {
+    if (lane_dimension(kernel_) == kNoDimension) return loop_;
+    if (!along_rows && !kernel_.reduction.empty()) {
+      const bool many = number(kernel_.reduction.back()) >= kStepsWorthSharing;
+      if (many && number(kernel_.block) <= ThreadLoop::kColumns) loop_.rows = kRowsOfThreads;
       return loop_;
     }
     extent_ = number(along_rows ? kernel_.reduction.back() : kernel_.parallel.back());

@@ -130,15 +130,19 @@ inline void expect_emulated(const Kernel& kernel, const KernelArguments& argumen
 inline void expect_emulated(const Kernel& kernel, const KernelArguments& arguments,
                             const std::vector<Elements>& expected, double tolerance) {
   Kernel chosen = kernel;
-  chosen.thread_loop = choose_thread_loop(kernel, arguments.sizes);
+  const bool columns = kernel.axis == Axis::kParallel && !kernel.parallel.empty();
+  if (columns && !kernel.reduction.empty()) chosen.block = Size::constant(ThreadLoop::kColumns);
+  chosen.thread_loop = choose_thread_loop(chosen, arguments.sizes);
   const ThreadLoop& loop = chosen.thread_loop;
+  const bool any_block = !loop.holds_row && loop.rows == 1;
   for (const simt::Dim3 block : {simt::Dim3{32, 4}, simt::Dim3{96, 1}}) {
     expect_emulated(kernel, arguments, expected, tolerance, block);
-    if (!loop.holds_row) expect_emulated(chosen, arguments, expected, tolerance, block);
+    if (any_block) expect_emulated(chosen, arguments, expected, tolerance, block);
   }
-  if (!loop.holds_row) return;
-  const auto threads = static_cast<uint32_t>(loop.threads);
-  expect_emulated(chosen, arguments, expected, tolerance, {threads, threads == 32 ? 4u : 1u});
+  if (any_block) return;
+  const auto threads = static_cast<uint32_t>(loop.holds_row ? loop.threads : ThreadLoop::kColumns);
+  const auto rows = loop.holds_row ? (threads == 32 ? 4u : 1u) : static_cast<uint32_t>(loop.rows);
+  expect_emulated(chosen, arguments, expected, tolerance, {threads, rows});
 }
 
 inline void expect_as_evaluated(const Kernel& kernel, const KernelArguments& arguments,

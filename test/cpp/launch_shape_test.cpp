@@ -36,6 +36,18 @@ TEST(LaunchShape, GivesMoreThreadsToRowsWhereTheyAreFew) {
   EXPECT_EQ(launch_shape(row_sum(10, 1000), kGpu), (LaunchShape{256, 1, 10}));
 }
 
+TEST(LaunchShape, GivesABlockToColumnsWhoseStepsItsThreadsShare) {
+  LoweredKernel lowered = row_sum(1000, 40);
+  lowered.kernel.thread_loop.rows = 8;
+  EXPECT_EQ(launch_shape(lowered, kGpu), (LaunchShape{32, 8, 800}));
+}
+
+TEST(LaunchShape, GivesTheThreadsThatHoldIt) {
+  LoweredKernel lowered = row_sum(1000, 4096);
+  lowered.kernel.thread_loop = {.packet = 4, .packets = 4, .holds_row = true, .threads = 256};
+  EXPECT_EQ(launch_shape(lowered, kGpu), (LaunchShape{256, 1, 800}));
+}
+
 TEST(LaunchShape, SharesFewWorkItemsOutOverAllMultiprocessors) {
   EXPECT_EQ(launch_shape(row_sum(300, 16), kGpu), (LaunchShape{32, 3, 100}));
 }
