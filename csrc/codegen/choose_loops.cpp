@@ -82,8 +82,14 @@ void prune(Draft& draft) {
 // Turns a draft with its axes in order into a kernel whose concrete numbers are slots.
 class Finisher {
  public:
-  Finisher(Draft draft, const LowerContext& context, int64_t reduction_total)
-      : draft_(std::move(draft)), context_(context), reduction_total_(reduction_total) {}
+  // `reduction_total`, where the draft is the chunks of a cut reduction, with the lanes along
+  // `lanes`.
+  Finisher(Draft draft, const LowerContext& context, int64_t reduction_total = 0,
+           Axis lanes = Axis::kReduction)
+      : draft_(std::move(draft)),
+        context_(context),
+        reduction_total_(reduction_total),
+        lanes_of_chunks_(lanes) {}
 
   LoweredKernel finish() {
     prune(draft_);
@@ -128,7 +134,7 @@ class Finisher {
 
  private:
   Lanes lanes_of_target() {
-    if (reduction_total_ > 0) return {Axis::kReduction};
+    if (reduction_total_ > 0) return {lanes_of_chunks_};
     return context_.is_cuda() ? usual_lanes(draft_) : choose_lanes(draft_, context_.lanes);
   }
 
@@ -180,6 +186,7 @@ class Finisher {
   Draft draft_;
   const LowerContext& context_;
   const int64_t reduction_total_;
+  const Axis lanes_of_chunks_;
   LoweredKernel lowered_;
   std::unordered_map<int64_t, uint32_t> slots_;
 };
@@ -189,13 +196,15 @@ class Finisher {
 std::vector<LoweredKernel> choose_loops(Draft draft, const LowerContext& context) {
   order_and_merge_axes(draft);
   std::vector<LoweredKernel> kernels;
-  if (!is_long_reduction(draft)) {
-    kernels.push_back(Finisher(std::move(draft), context, 0).finish());
+  const Axis lanes = context.is_cuda() ? usual_lanes(draft).axis : Axis::kReduction;
+  const std::optional<int64_t> chunk = chunk_of_long_reduction(draft, lanes, context.is_cuda());
+  if (!chunk) {
+    kernels.push_back(Finisher(std::move(draft), context).finish());
     return kernels;
   }
-  CutReduction cut = cut_reduction(std::move(draft));
-  kernels.push_back(Finisher(std::move(cut.chunks), context, cut.total).finish());
-  kernels.push_back(Finisher(std::move(cut.combination), context, 0).finish());
+  CutReduction cut = cut_reduction(std::move(draft), lanes, *chunk);
+  kernels.push_back(Finisher(std::move(cut.chunks), context, cut.total, cut.lanes).finish());
+  kernels.push_back(Finisher(std::move(cut.combination), context).finish());
   for (LoweredKernel& kernel : kernels) kernel.partial_elements = cut.partial_elements;
   return kernels;
 }

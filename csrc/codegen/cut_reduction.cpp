@@ -2,6 +2,8 @@
 
 #include <c10/util/accumulate.h>
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,12 @@ namespace {
 constexpr int64_t kChunk = 16384;
 // Reductions shorter than this are one work item.
 constexpr int64_t kLongReduction = 4 * kChunk;
+// A GPU wants this many work items; a chunk of fewer steps is not worth one.
+constexpr int64_t kCudaWorkItems = 512;
+constexpr int64_t kLeastCudaRowSteps = 8192;
+constexpr int64_t kLeastCudaColumnSteps = 64;
+// Chunks begin where packets do if the whole does.
+constexpr int64_t kChunkMultiple = 64;
 
 bool can_be_combined(Op op) {
   switch (op) {
@@ -30,28 +38,42 @@ bool can_be_combined(Op op) {
   }
 }
 
-Access single_point(Access access) {
-  access.strides.assign(1, Size::constant(0));
-  return access;
+AxisSet reduced_axes(const Draft& draft) {
+  AxisSet reduced = 0;
+  for (size_t axis = 0; axis < draft.reduced.size(); ++axis)
+    if (draft.reduced[axis]) reduced |= AxisSet(1) << axis;
+  return reduced;
 }
 
 class Cutter {
  public:
-  explicit Cutter(Draft draft)
+  Cutter(Draft draft, Axis lanes, int64_t chunk)
       : draft_(std::move(draft)),
+        parallel_(parallel_count(draft_)),
+        chunk_axis_(lanes == Axis::kParallel ? parallel_ - 1 : parallel_),
+        chunk_(chunk),
         after_(after_reduction(draft_)),
         varying_(varying_axes(draft_)),
-        in_combination_(draft_.exprs.size(), kNoId) {}
+        reduced_(reduced_axes(draft_)),
+        in_combination_(draft_.exprs.size(), kNoId) {
+    cut_.lanes = lanes;
+  }
 
   CutReduction run() {
     divide_into_chunks();
     cut_.chunks = draft_;
     cut_.chunks.stores.clear();
-    cut_.combination.extents = {cut_.partial_elements};
-    cut_.combination.reduced = {true};
-    cut_.combination.numbers = draft_.numbers;
+    Draft& combination = cut_.combination;
+    for (size_t axis = 0; axis <= parallel_; ++axis)
+      if (axis != chunk_axis_) combination.extents.push_back(draft_.extents[axis]);
+    points_ = c10::multiply_integers(combination.extents);
+    cut_.partial_elements = points_ * draft_.extents[chunk_axis_];
+    combination.extents.push_back(draft_.extents[chunk_axis_]);
+    combination.reduced.assign(parallel_, false);
+    combination.reduced.push_back(true);
+    combination.numbers = draft_.numbers;
     for (const Store& store : draft_.stores) {
-      if (!after_[size_t(store.expr)] && varying_[size_t(store.expr)] != 0)
+      if (!after_[size_t(store.expr)] && (varying_[size_t(store.expr)] & reduced_) != 0)
         cut_.chunks.stores.push_back(store);
       else
         store_in_combination(store);
@@ -60,28 +82,43 @@ class Cutter {
   }
 
  private:
+  // Behind the parallel axes, or before that of the lanes, comes one that counts chunks.
   void divide_into_chunks() {
-    if (draft_.extents.size() > 1) {
-      cut_.partial_elements = draft_.extents[0];
-      draft_.reduced[0] = false;
+    if (draft_.extents.size() > parallel_ + 1) {  // steps of the outermost axis that is reduced
+      draft_.reduced[parallel_] = false;
+      std::vector<size_t> order(draft_.extents.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::swap(order[chunk_axis_], order[parallel_]);
+      permute_axes(draft_, order);
       return;
     }
-    cut_.total = draft_.extents[0];
-    cut_.partial_elements = (cut_.total + kChunk - 1) / kChunk;
-    draft_.extents = {cut_.partial_elements, kChunk};
-    draft_.reduced = {false, true};
-    for_each_access(draft_, [](Access& access, Type) {
-      access.strides.insert(access.strides.begin(), Size::constant(0));
+    cut_.total = draft_.extents[parallel_];
+    draft_.extents[parallel_] = chunk_;
+    const auto at = [&](auto& axes) { return axes.begin() + long(chunk_axis_); };
+    draft_.extents.insert(at(draft_.extents), (cut_.total + chunk_ - 1) / chunk_);
+    draft_.reduced.insert(at(draft_.reduced), false);
+    for_each_access(draft_, [&](Access& access, Type) {
+      access.strides.insert(at(access.strides), Size::constant(0));
     });
     for (Expr& expr : draft_.exprs)  // the index of a chunk's element is that of the whole
-      if (expr.op == Op::kIndex) expr.dimension = 1;
+      if (expr.op == Op::kIndex && expr.dimension >= chunk_axis_) ++expr.dimension;
+  }
+
+  // The combination has the parallel axes, and that of the chunks as the one that it reduces.
+  Access without_reduced(const Access& access) const {
+    Access result = access;
+    result.strides.clear();
+    for (size_t axis = 0; axis <= parallel_; ++axis)
+      if (axis != chunk_axis_) result.strides.push_back(access.strides[axis]);
+    result.strides.push_back(Size::constant(0));
+    return result;
   }
 
   void store_in_combination(const Store& store) {
     Store copy = store;
     copy.expr = in_combination(store.expr);
     copy.buffer = buffer_in_combination(store.buffer);
-    copy.access = single_point(store.access);
+    copy.access = without_reduced(store.access);
     cut_.combination.stores.push_back(copy);
   }
 
@@ -105,8 +142,10 @@ class Cutter {
         for (Access::Indirect& indirect : expr.access.indirect)
           indirect.index = in_combination(indirect.index);
         expr.buffer = buffer_in_combination(expr.buffer);
-        expr.access = single_point(expr.access);
+        expr.access = without_reduced(expr.access);
+        if (expr.predicate != kNoPredicate) expr.predicate = in_combination(expr.predicate);
       }
+      if (expr.op == Op::kIndex && expr.dimension > chunk_axis_) --expr.dimension;
     }
     cut_.combination.exprs.push_back(std::move(expr));
     return known = ExprId(cut_.combination.exprs.size()) - 1;
@@ -120,7 +159,13 @@ class Cutter {
     Store store;
     store.buffer = uint32_t(cut_.chunks.buffers.size());
     store.access.strides.assign(cut_.chunks.extents.size(), Size::constant(0));
-    store.access.strides[0] = Size::constant(1);
+    int64_t stride = 1;
+    for (size_t axis = parallel_ + 1; axis-- > 0;) {
+      if (axis == chunk_axis_) continue;
+      store.access.strides[axis] = Size::constant(stride);
+      stride *= draft_.extents[axis];
+    }
+    store.access.strides[chunk_axis_] = Size::constant(points_);
     store.expr = reduction;
     cut_.chunks.stores.push_back(store);
     cut_.chunks.buffers.push_back(partial);
@@ -130,7 +175,8 @@ class Cutter {
     load.op = Op::kLoad;
     load.type = type;
     load.buffer = uint32_t(cut_.combination.buffers.size());
-    load.access.strides = {Size::constant(1)};
+    load.access = without_reduced(store.access);
+    load.access.strides.back() = Size::constant(points_);
     cut_.combination.buffers.push_back(partial);
     cut_.combination.bindings.push_back(binding);
     cut_.combination.exprs.push_back(std::move(load));
@@ -138,30 +184,61 @@ class Cutter {
   }
 
   Draft draft_;
+  const size_t parallel_;    // axes that the draft has before it is cut
+  const size_t chunk_axis_;  // in the chunks
+  const int64_t chunk_;      // elements
+  int64_t points_ = 1;       // of the parallel axes
   const std::vector<bool> after_;
   const std::vector<AxisSet> varying_;
+  const AxisSet reduced_;
   std::vector<ExprId> in_combination_;  // by expression of the draft
   CutReduction cut_;
 };
 
-}  // namespace
-
-bool is_long_reduction(const Draft& draft) {
-  if (parallel_count(draft) != 0 || draft.extents.empty()) return false;
-  if (c10::multiply_integers(draft.extents) < kLongReduction) return false;
+// Whether the results of chunks can be combined, and nothing that varies along the chunks needs
+// them.
+bool can_be_cut(const Draft& draft) {
   const std::vector<AxisSet> varying = varying_axes(draft);
   const std::vector<bool> after = after_reduction(draft);
+  const AxisSet reduced = reduced_axes(draft);
+  bool reduces = false;
   for (size_t i = 0; i < draft.exprs.size(); ++i) {
-    if (is_reduction(draft.exprs[i].op) &&
-        (!can_be_combined(draft.exprs[i].op) || varying[size_t(draft.exprs[i].arguments[0])] == 0))
+    const Expr& expr = draft.exprs[i];
+    if (after[i] && (varying[i] & reduced) != 0) return false;
+    if (!is_reduction(expr.op)) continue;
+    if (!can_be_combined(expr.op) || (varying[size_t(expr.arguments[0])] & reduced) == 0)
       return false;
-    if (after[i] && varying[i] != 0) return false;
+    reduces = true;
   }
-  return true;
+  return reduces;
 }
 
-CutReduction cut_reduction(Draft draft) {
-  return Cutter(std::move(draft)).run();
+}  // namespace
+
+std::optional<int64_t> chunk_of_long_reduction(const Draft& draft, Axis lanes, bool for_cuda) {
+  const size_t parallel = parallel_count(draft);
+  if (parallel == draft.extents.size() || !can_be_cut(draft)) return {};
+  const c10::ArrayRef<int64_t> extents(draft.extents);
+  const int64_t steps = c10::multiply_integers(extents.slice(parallel));
+  if (!for_cuda) {
+    if (parallel != 0 || steps < kLongReduction) return {};
+    return kChunk;
+  }
+  int64_t items = c10::multiply_integers(extents.slice(0, parallel));
+  if (lanes == Axis::kParallel)
+    items = items / extents[parallel - 1] *
+            ((extents[parallel - 1] + ThreadLoop::kColumns - 1) / ThreadLoop::kColumns);
+  if (items == 0) return {};
+  const int64_t least = lanes == Axis::kParallel ? kLeastCudaColumnSteps : kLeastCudaRowSteps;
+  const bool outermost = extents.size() > parallel + 1;
+  const int64_t chunks =
+      outermost ? extents[parallel] : std::min(kCudaWorkItems / items, steps / least);
+  if (chunks < 2 || items * 2 > kCudaWorkItems || steps / chunks < least) return {};
+  return ((steps + chunks - 1) / chunks + kChunkMultiple - 1) / kChunkMultiple * kChunkMultiple;
+}
+
+CutReduction cut_reduction(Draft draft, Axis lanes, int64_t chunk) {
+  return Cutter(std::move(draft), lanes, chunk).run();
 }
 
 }  // namespace torch_lazy::codegen

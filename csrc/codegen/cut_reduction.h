@@ -1,14 +1,17 @@
-// Long reductions to one point as two kernels, so that threads share the work.
+// Long reductions to few points as two kernels, so that threads share the work.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "codegen/expression_builder.h"
 
 namespace torch_lazy::codegen {
 
-// A reduction of at least 65,536 elements to one point, with no value that varies after it.
-bool is_long_reduction(const Draft& draft);
+// Elements of a chunk, where the draft reduces so much to so few points that it is cut: to one
+// point on the CPU, on CUDA to fewer than keep a device busy. No value may vary after the reduction
+// along what it reduces. `lanes`: along which axes they run.
+std::optional<int64_t> chunk_of_long_reduction(const Draft& draft, Axis lanes, bool for_cuda);
 
 struct CutReduction {
   Draft chunks;       // stores one partial result a chunk
@@ -16,9 +19,10 @@ struct CutReduction {
   // Elements of the whole, where a chunk's index is that of the whole (Kernel::reduction_total); 0
   // where chunks are steps of the outermost axis.
   int64_t total = 0;
-  int64_t partial_elements = 0;  // of each reduction: chunks
+  int64_t partial_elements = 0;   // of each reduction: chunks, times points
+  Axis lanes = Axis::kReduction;  // of the chunks
 };
 
-CutReduction cut_reduction(Draft draft);
+CutReduction cut_reduction(Draft draft, Axis lanes, int64_t chunk);
 
 }  // namespace torch_lazy::codegen

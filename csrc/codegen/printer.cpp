@@ -120,7 +120,8 @@ PrintedKernel print_kernel(const Kernel& kernel, const Target& target) {
   if (cuda) {
     print_arguments_struct(kernel, out);
     out.open("extern \"C\" __global__ void __launch_bounds__(" +
-             std::to_string(most_threads(kernel)) + ", 1) " + kernel.name +
+             std::to_string(most_threads(kernel)) +
+             (kernel.thread_loop.holds_row ? ", 1) " : ") ") + kernel.name +
              "(const __grid_constant__ " + kernel.name +
              "_arguments arguments, int64 begin, int64 end)");
   } else {

@@ -94,8 +94,10 @@ class Chooser {
 
   int64_t extent_of(size_t dimension) const {
     const size_t parallel = kernel_.parallel.size();
-    return number(dimension < parallel ? kernel_.parallel[dimension]
-                                       : kernel_.reduction[dimension - parallel]);
+    if (dimension < parallel) return number(kernel_.parallel[dimension]);
+    // Indices of chunks are those of the whole.
+    if (!kernel_.reduction_total.is(0)) return number(kernel_.reduction_total);
+    return number(kernel_.reduction[dimension - parallel]);
   }
 
   // The bytes of the widest element in a packet decide, so that the threads of a warp touch
@@ -205,9 +207,7 @@ class Chooser {
     for (size_t i = 0; i < parallel + kernel_.reduction.size(); ++i) {
       (i < parallel ? points : reduced) *= double(extent_of(i));
     }
-    if (points > kMost || reduced > kMost || double(number(kernel_.reduction_total)) > kMost) {
-      return false;
-    }
+    if (points > kMost || reduced > kMost) return false;
     const auto fits = [&](const Access& access) {
       double last = std::abs(double(number(access.offset)));
       for (size_t i = 0; i < access.strides.size(); ++i) {

@@ -144,6 +144,19 @@ const std::vector<Case>& cases() {
                        {w.input(at::randn({512, 256})), std::vector<int64_t>{0}, false, kNone})[0];
        },
        kNarrow},
+      {"column sum of bfloat16",
+       [](TapeBuilder& w) {
+         return w.call("aten::sum", "dim_IntList",
+                       {w.input(at::randn({4096, 64}, at::kBFloat16)), std::vector<int64_t>{0},
+                        false, kNone})[0];
+       },
+       kNarrow},
+      {"sums of few rows",
+       [](TapeBuilder& w) {
+         return w.call("aten::sum", "dim_IntList",
+                       {w.input(at::randn({3, 70001})), std::vector<int64_t>{1}, false, kNone})[0];
+       },
+       kUnaligned},
       {"sum of all",
        [](TapeBuilder& w) {
          return w.call("aten::sum", "", {w.input(at::randn({512, 256})), kNone})[0];

@@ -1,0 +1,89 @@
+// Reductions that too few points are left of to keep a GPU busy: cut into chunks, of which a second
+// kernel combines the results.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "emulated_plan.h"
+
+namespace torch_lazy {
+namespace {
+
+using testing::EmulatedWindow;
+using testing::Handle;
+using testing::number;
+using testing::TapeBuilder;
+
+constexpr codegen::GpuLimits kGpu{.multiprocessors = 16, .threads_per_multiprocessor = 1024};
+
+bool is_cut(const EmulatedWindow& run) {
+  for (const testing::KernelReport& kernel : run.kernels) {
+    if (kernel.kernel.ends_with("_combine")) return true;
+  }
+  return false;
+}
+
+void expect_cut_and_as_eager(const TapeBuilder& window, const TapeBuilder::Handles& results) {
+  const EmulatedWindow run = testing::run_emulated(window, results, kGpu);
+
+  EXPECT_TRUE(is_cut(run));
+  ASSERT_EQ(run.outputs.size(), results.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    EXPECT_TRUE(at::allclose(run.outputs[i], results[i].tensor, 1e-4, 1e-4)) << "output " << i;
+  }
+  for (const testing::KernelReport& kernel : run.kernels) {
+    EXPECT_EQ(kernel.report.text(), "") << kernel.source;
+  }
+}
+
+Handle sum(TapeBuilder& window, const Handle& x, std::vector<int64_t> dimensions) {
+  return window.call("aten::sum", "dim_IntList",
+                     {x, std::move(dimensions), false, c10::IValue()})[0];
+}
+
+TEST(CudaCutReduction, OfColumnsWithWhatGoesBeforeAndAfter) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({900, 70}));
+  const Handle bias = window.input(at::randn({70}));
+  const Handle square = window.call("aten::mul", "Tensor", {x, x})[0];
+  const Handle total = sum(window, square, {0});
+  const Handle root = window.call("aten::sqrt", "", {total})[0];
+  const Handle result = window.call("aten::add", "Tensor", {root, bias, 1})[0];
+
+  expect_cut_and_as_eager(window, {square, result});
+}
+
+TEST(CudaCutReduction, OfColumnsByMoreThanOneReduction) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({700, 33}));
+  const Handle greatest = window.call("aten::amax", "", {x, std::vector<int64_t>{0}, false})[0];
+  const Handle result = window.call("aten::sub", "Tensor", {sum(window, x, {0}), greatest, 1})[0];
+
+  expect_cut_and_as_eager(window, {greatest, result});
+}
+
+TEST(CudaCutReduction, OfFewLongRows) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({5, 40001}));
+
+  expect_cut_and_as_eager(window, {sum(window, x, {1})});
+}
+
+TEST(CudaCutReduction, OfTwoDimensionsAroundAThird) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({6, 4, 9000}));
+
+  expect_cut_and_as_eager(window, {sum(window, x, {0, 2})});
+}
+
+TEST(CudaCutReduction, OfColumnsOfEachOfSeveralMatrices) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({3, 500, 40}));
+
+  expect_cut_and_as_eager(window, {sum(window, x, {1})});
+}
+
+}  // namespace
+}  // namespace torch_lazy
