@@ -45,6 +45,9 @@ class Device {
   std::map<const char*, size_t> pinned_bytes;
   CUresult error = CUDA_SUCCESS;  // sticky, as after a fault on a device
   std::string findings;           // what the emulator has reported
+  // How many succeed before one fails, on purpose; negative: all do.
+  int64_t allocations_before_failure = -1;
+  int64_t launches_before_failure = -1;
 
   // Null stands for the legacy default stream. Raises std::invalid_argument for none of ours.
   CUstream_st& stream(CUstream handle);
@@ -69,6 +72,11 @@ class Device {
 struct Failure {
   CUresult result;
 };
+
+// Counts an allocation or a launch, and raises where it is the one that is to fail.
+inline void fail_if_due(int64_t& before_failure, CUresult result) {
+  if (before_failure >= 0 && before_failure-- == 0) throw Failure{result};
+}
 
 // Runs an entry point's `body` under the mutex; what it raises becomes a CUresult, with its text on
 // stderr. Needs cuInit() in this process (a forked child has none) and, unless told otherwise, a

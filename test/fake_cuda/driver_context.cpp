@@ -197,3 +197,17 @@ FAKE_CUDA_EXPORT const char* fake_cuda_take_findings() {
   });
   return taken.c_str();
 }
+
+// For tests: that many allocations, and launches, succeed before one fails; negative: all do.
+FAKE_CUDA_EXPORT void fake_cuda_fail(int64_t allocations, int64_t launches) {
+  enter(Needs::kNothing, [&] {
+    Device::get().allocations_before_failure = allocations;
+    Device::get().launches_before_failure = launches;
+  });
+}
+
+// For tests: from now on the device answers everything with an error, as after a fault in a kernel
+// of whomever.
+FAKE_CUDA_EXPORT void fake_cuda_lose_device() {
+  enter(Needs::kNothing, [] { Device::get().error = CUDA_ERROR_LAUNCH_FAILED; });
+}

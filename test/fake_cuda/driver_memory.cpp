@@ -33,6 +33,8 @@ torch_lazy::simt::Region& region_of(CUdeviceptr pointer, size_t bytes) {
 
 CUdeviceptr allocate(size_t bytes) {
   static int64_t count = 0;
+  torch_lazy::fake_cuda::fail_if_due(Device::get().allocations_before_failure,
+                                     CUDA_ERROR_OUT_OF_MEMORY);
   if (bytes == 0) throw Failure{CUDA_ERROR_INVALID_VALUE};
   return reinterpret_cast<CUdeviceptr>(
       Device::get().memory.allocate(bytes, kAlignment, "allocation " + std::to_string(count++)));

@@ -118,6 +118,8 @@ FAKE_CUDA_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, u
                                          void** parameters, void** extra) {
   return enter(Needs::kContext, [&] {
     if (extra != nullptr) throw Failure{CUDA_ERROR_NOT_SUPPORTED};
+    torch_lazy::fake_cuda::fail_if_due(Device::get().launches_before_failure,
+                                       CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     const std::shared_ptr<const simt::Program> program = function->program;
     const simt::Dim3 grid{grid_x, grid_y, grid_z}, block{block_x, block_y, block_z};
     simt::validate({*program, function->name, grid, block, nullptr, shared_bytes});

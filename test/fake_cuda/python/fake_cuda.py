@@ -38,6 +38,19 @@ def take_findings() -> str:
     return (function() or b"").decode()
 
 
+def fail(allocations: int = -1, launches: int = -1) -> None:
+    """Lets that many allocations, and launches, succeed and then one fail; negative: none fails."""
+    function = ctypes.CDLL(str(FOLDER / "libcuda.so.1")).fake_cuda_fail
+    function.argtypes = [ctypes.c_int64, ctypes.c_int64]
+    function.restype = None
+    function(allocations, launches)
+
+
+def lose_device() -> None:
+    """Makes the device answer with an error from now on, until `take_findings`."""
+    ctypes.CDLL(str(FOLDER / "libcuda.so.1")).fake_cuda_lose_device()
+
+
 def _give_functions_that_were_not_built(torch: Any) -> None:
     """What ``torch.cuda`` calls in torch._C, and what it chose by their absence when it was
     imported.

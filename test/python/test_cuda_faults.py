@@ -1,0 +1,121 @@
+"""What goes wrong in CUDA's driver is told, computes nothing wrong, and leaves no memory behind."""
+
+from __future__ import annotations
+
+from test_fake_cuda import run_on_device
+
+# A training step of a window with kernels, library calls and writes to what it reads, which a
+# failure interrupts at each place in turn. A step that raises is made again by the program.
+_STEPS = """
+import gc, warnings
+import torch_lazy
+warnings.simplefilter("ignore")
+torch.manual_seed(0)
+
+def state(device):
+    torch.manual_seed(0)
+    return [torch.randn(16, 8).to(device), torch.randn(16, 4).to(device), torch.zeros(16, 4).to(device)]
+
+def step(weight, momentum, total, x):
+    y = torch.softmax((x @ weight[:8]).repeat(1, 2)[:, :4].tanh() + 1, -1)
+    momentum.mul_(0.9).add_(y, alpha=0.1)
+    total.add_(momentum.cumsum(0) * 2)
+    return (y.sum() + total.mean()).cpu()
+
+def run(device, around=None):
+    values = state(device)
+    x = torch.randn(16, 8).to(device)
+    results = []
+    for i in range(10):
+        if device == "lazy":
+            torch_lazy._C.wait_for_compiles(60.0)
+        before = [value.cpu() for value in values]
+        try:
+            if around and i == 8:
+                around()
+            results.append(step(*values, x))
+            if device == "lazy":
+                torch.accelerator.synchronize()
+        except (RuntimeError, torch.OutOfMemoryError) as error:
+            message = str(error).splitlines()[0]
+            raised.add(message)
+            fake_cuda.fail()
+            for value, old in zip(values, before):
+                value.copy_(old)
+            results[8:] = [step(*values, x)]
+        finally:
+            fake_cuda.fail()
+    return [*results, *(value.cpu() for value in values)]
+
+raised = set()
+expected = run("cpu")
+run("lazy")
+"""
+
+
+def test_every_launch_and_every_allocation_may_fail():
+    script = (
+        _STEPS
+        + """
+failures = 0
+for kind in ("launches", "allocations"):
+    for n in range(40):
+        gc.collect()
+        memory = torch.cuda.memory_allocated()
+        actual = run("lazy", lambda: fake_cuda.fail(**{kind: n}))
+        torch.testing.assert_close(actual, expected)
+        del actual
+        gc.collect()
+        assert torch.cuda.memory_allocated() == memory, (kind, n)
+print(torch.lazy.metrics()["windows"]["hot"] > 100)
+for message in sorted(raised):
+    print(message)
+"""
+    )
+
+    hot, *messages = run_on_device(script)
+
+    assert hot == "True"
+    for message in messages:
+        assert "out of memory" in message or "cannot be launched" in message
+
+
+def test_a_lost_device_is_an_error_at_once():
+    script = (
+        _STEPS
+        + """
+values = state("lazy")
+x = torch.randn(16, 8, device="lazy")
+fake_cuda.lose_device()
+for _ in range(3):
+    try:
+        print(step(*values, x))
+    except RuntimeError as error:
+        print(str(error).splitlines()[0])
+import os
+os._exit(0)
+"""
+    )
+
+    for line in run_on_device(script):
+        assert "CUDA" in line or "launch failed" in line.lower(), line
+
+
+def test_without_a_driver_the_backend_says_what_is_missing(lines_of=None):
+    import subprocess
+    import sys
+
+    script = (
+        "import torch, torch_lazy\n"
+        "try:\n    torch_lazy.config.backend = 'cuda'\n"
+        "except RuntimeError as error:\n    print(error)\n"
+        "print(torch.ones(2, device='lazy').sum().item(), torch_lazy.config.backend)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+
+    missing, after = done.stdout.splitlines()
+    assert missing.startswith(
+        "backend 'cuda' cannot be made: CUDA's driver cannot be opened as libcuda.so.1"
+    )
+    assert after == "2.0 cpu"
