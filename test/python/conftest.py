@@ -44,6 +44,15 @@ import vendor
 from behaviour import LAZY, torch_lazy
 from ranks import Ranks
 
+_WITHOUT_KERNELS = next(
+    (b.error for b in (torch_lazy.backends() if torch_lazy else []) if b.name == "cpu"), None
+)
+
+# The backend that stands in for `cpu` is chosen, here and in child processes: no warning of it then
+# gets among their output.
+if _WITHOUT_KERNELS and os.environ.setdefault("TORCH_LAZY_BACKEND", "reference") == "reference":
+    torch_lazy.config.backend = "reference"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     default = os.environ.get("TORCH_LAZY_TEST_DEVICE", "lazy")
@@ -54,6 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "recording: is about recording and deferring, which only the lazy device does"
     )
+    config.addinivalue_line("markers", "kernels: is about kernels that backend `cpu` compiles")
 
 
 _broken_graphs: list[str] = []
@@ -77,14 +87,17 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--device").startswith(LAZY):
-        return
-    skip = pytest.mark.skip(
-        reason="needs a device that records: metrics and deferred errors have no meaning on another"
-    )
+    reasons = {}
+    if not config.getoption("--device").startswith(LAZY):
+        reasons["recording"] = (
+            "needs a device that records: metrics and deferred errors have no meaning on another"
+        )
+    if _WITHOUT_KERNELS:
+        reasons["kernels"] = f"needs backend 'cpu': {_WITHOUT_KERNELS}"
     for item in items:
-        if "recording" in item.keywords:
-            item.add_marker(skip)
+        for marker, reason in reasons.items():
+            if marker in item.keywords:
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture

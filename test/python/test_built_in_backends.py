@@ -7,7 +7,11 @@ from behaviour import run_script
 
 pytestmark = pytest.mark.recording
 
-WITHOUT_COMPILER = {"TORCH_LAZY_COMPILER_LIBRARY": "/nowhere/libtorch_lazy_compiler.so"}
+# `cpu` is what is not chosen by anybody.
+WITHOUT_COMPILER = {
+    "TORCH_LAZY_COMPILER_LIBRARY": "/nowhere/libtorch_lazy_compiler.so",
+    "TORCH_LAZY_BACKEND": "cpu",
+}
 
 
 def test_without_its_compiler_the_cpu_backend_is_listed_with_the_reason():
@@ -50,8 +54,7 @@ print(metrics["windows"]["hot"] > 0, metrics["fallbacks"])
 def test_without_the_compiler_the_reference_backend_also_stands_in_for_an_unknown_one():
     done = run_script(
         "import torch\nprint(torch.ones(2, device='lazy').tolist(), torch.lazy.config.backend)",
-        TORCH_LAZY_BACKEND="abacus",
-        **WITHOUT_COMPILER,
+        **{**WITHOUT_COMPILER, "TORCH_LAZY_BACKEND": "abacus"},
     )
 
     assert done.stdout.splitlines() == ["[1.0, 1.0] reference"]

@@ -106,6 +106,7 @@ def test_the_cost_of_each_kernel_and_call_is_printed(device, setting, capfd):
     assert rows["aten::mm"][0] == "1"
 
 
+@pytest.mark.kernels
 @pytest.mark.recording
 def test_the_old_name_of_a_backend_is_accepted_with_a_warning(device, setting):
     setting("backend", "cpu")

@@ -10,7 +10,7 @@ import pytest
 import torch
 from behaviour import run_script
 
-pytestmark = pytest.mark.recording
+pytestmark = [pytest.mark.recording, pytest.mark.kernels]
 
 SCRIPT = """
 import json, torch

@@ -130,8 +130,11 @@ print("done")
 
 @pytest.mark.parametrize(
     "script",
-    [WHILE_COMPILING, WHILE_THREADS_RECORD, WHILE_A_WINDOW_RUNS],
-    ids=["compiles", "threads record", "a window runs"],
+    [
+        pytest.param(WHILE_COMPILING, id="compiles", marks=pytest.mark.kernels),  # these take time
+        pytest.param(WHILE_THREADS_RECORD, id="threads record"),
+        pytest.param(WHILE_A_WINDOW_RUNS, id="a window runs"),
+    ],
 )
 def test_children_use_what_is_compiled_and_compile_more_while(script, device):
     code = (PROGRAMS + script).format(device=device)

@@ -61,10 +61,12 @@ def test_each_run_of_the_program_happens_once_while_ways_take_turns(tmp_path):
     assert counted(tmp_path)["x"] == [60.0] * 8
 
 
+@pytest.mark.kernels
 def test_what_was_chosen_is_counted_once_for_each_window(tmp_path):
     assert sum(counted(tmp_path)["choices"].values()) == 1
 
 
+@pytest.mark.kernels
 def test_a_backend_that_is_slow_is_replaced_by_library_calls_and_said_so(slow_backend, tmp_path):
     found = counted_with_slow_backend(slow_backend, tmp_path)
 

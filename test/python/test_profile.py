@@ -67,6 +67,7 @@ def test_deferred_operations_run_in_runs_whose_time_is_the_metrics(inputs):
     assert sum(share.time for share in p.summary.shares(p.duration)) == p.duration
 
 
+@pytest.mark.kernels
 def test_windows_steps_and_syncs_name_their_lines(inputs):
     hot(step, *inputs)
 
@@ -94,6 +95,7 @@ def test_waits_on_one_line_are_added_up(inputs):
     assert wait.count == len(values)
 
 
+@pytest.mark.kernels
 def test_equal_windows_of_two_places_keep_their_own_lines(inputs):
     x, w = inputs
 
@@ -207,6 +209,7 @@ def test_one_profile_at_a_time(device):
         p.__enter__()
 
 
+@pytest.mark.kernels
 def test_pytorchs_profiler_may_be_on_as_well(inputs):
     hot(step, *inputs)
 
@@ -241,6 +244,7 @@ def test_text_names_windows_and_kernels(inputs):
     assert "aten::mm" in str(p)
 
 
+@pytest.mark.kernels
 def test_a_chrome_trace_nests_on_each_thread(inputs, tmp_path):
     with torch_lazy.profile() as p:
         many_states(*inputs)

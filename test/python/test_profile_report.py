@@ -80,6 +80,7 @@ def html(profile, tmp_path: Path) -> str:
     return (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.kernels
 def test_the_page_says_what_ran_and_from_which_line(html):
     sections = Page(html).sections
 
@@ -136,6 +137,7 @@ def test_a_profile_of_nothing_says_so(device, tmp_path):
     assert "Windows" not in sections
 
 
+@pytest.mark.kernels
 @needs_browser
 @pytest.mark.parametrize("width", [1280, 400])
 def test_the_page_fits_a_screen_and_draws_its_timeline(html, width):

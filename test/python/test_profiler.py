@@ -43,6 +43,7 @@ def inputs(device) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(7, 5).to(device), torch.randn(5, 9).to(device)
 
 
+@pytest.mark.kernels
 def test_kernels_and_library_calls_lie_in_their_window_and_it_in_the_sync(inputs):
     hot(train, *inputs)
 
@@ -100,6 +101,7 @@ def test_flushes_that_nobody_waits_for_say_their_reason(device):
     assert "torch_lazy::flush (backward ends)" in ancestors(window)
 
 
+@pytest.mark.kernels
 def test_shapes_are_those_of_the_tensors(inputs):
     hot(train, *inputs)
 
@@ -111,6 +113,7 @@ def test_shapes_are_those_of_the_tensors(inputs):
     assert [7, 9] in kernel.input_shapes
 
 
+@pytest.mark.kernels
 def test_a_trace_names_lines_and_bytes(inputs, tmp_path: Path):
     hot(train, *inputs)
 
@@ -122,6 +125,7 @@ def test_a_trace_names_lines_and_bytes(inputs, tmp_path: Path):
     assert int(kernel["args"]["bytes"]) == 4 * (7 * 9 + 1)
 
 
+@pytest.mark.kernels
 def test_a_kernel_that_threads_share_is_one_range_on_the_calling_thread(device):
     x = torch.randn(1 << 20).to(device)
 
@@ -162,6 +166,7 @@ def test_an_operation_that_differs_shows_as_guard_failure(device):
     ]
 
 
+@pytest.mark.kernels
 def test_a_window_that_fails_closes_its_ranges(device):
     table = torch.randn(4, 3).to(device)
 

@@ -113,6 +113,7 @@ def test_the_parts_for_backends_that_generate_kernels_are_shown(vendor_libraries
     ]
 
 
+@pytest.mark.kernels
 def test_every_backend_is_listed_with_where_it_comes_from(vendor_libraries, vendor):
     file, absent = vendor_libraries / "libvendor_backend.so", vendor_libraries / "libgone.so"
     install(vendor, "absent", absent, "absent_package")
@@ -200,6 +201,7 @@ def test_two_packages_with_the_same_backend_are_refused(vendor, vendor_libraries
     )
 
 
+@pytest.mark.kernels
 def test_a_package_cannot_take_the_name_of_a_built_in_backend(packages, vendor_libraries):
     install(packages, "cpu", vendor_libraries / "libvendor_backend.so", "vendor_package")
 
@@ -210,6 +212,7 @@ def test_a_package_cannot_take_the_name_of_a_built_in_backend(packages, vendor_l
     assert "the library calls its backend 'vendor'" in other
 
 
+@pytest.mark.kernels
 def test_a_backend_that_cannot_be_loaded_leaves_the_default_with_a_warning(
     packages, vendor_libraries
 ):
