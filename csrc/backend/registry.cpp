@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 
 #include "base/fork.h"
 #include "base/warn.h"
@@ -56,14 +57,14 @@ Backend* made(const Registered& registered) {
   return registered.backend.get();
 }
 
-std::string why_not(const Registered& registered) {
-  return registered.check != nullptr ? registered.check() : "";
+BackendOutlook outlook(const Registered& registered) {
+  return registered.check != nullptr ? registered.check() : BackendOutlook();
 }
 
 // Returns why it failed; empty where it did not.
 std::string make(const Registered& registered, std::unique_ptr<Backend>& backend) {
   try {
-    std::string error = why_not(registered);
+    std::string error = outlook(registered).error;
     if (!error.empty()) return error;
     backend = registered.factory();
     return backend ? "" : "its factory returned nothing";
@@ -95,8 +96,11 @@ std::vector<RegisteredBackend> registered_backends() {
   Registry& all = registry();
   const std::lock_guard<std::mutex> lock(all.mutex);
   std::vector<RegisteredBackend> found;
-  for (const auto& [name, backend] : all.backends)
-    found.push_back({name, backend.file, backend.error.empty() ? why_not(backend) : backend.error});
+  for (const auto& [name, backend] : all.backends) {
+    BackendOutlook known = outlook(backend);
+    if (!backend.error.empty()) known.error = backend.error;
+    found.push_back({name, backend.file, std::move(known.error), std::move(known.libraries)});
+  }
   return found;
 }
 

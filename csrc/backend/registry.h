@@ -13,14 +13,20 @@ namespace torch_lazy {
 // May raise anything. It must not take Python's GIL, which its caller may wait with.
 using BackendFactory = std::unique_ptr<Backend> (*)();
 
-// Why the backend cannot be made on this machine, one sentence; empty where nothing is known to be
-// in the way. Cheap and without a trace: it is asked whenever backends are listed.
-using BackendCheck = std::string (*)();
+struct BackendOutlook {
+  std::string error;      // why it cannot be made on this machine, one sentence; empty for nothing
+  std::string libraries;  // what it has to open, with versions and files; empty where nothing
+};
+
+// What can be said of a backend before it is made. Cheap, and it starts no driver: it is asked
+// whenever backends are listed.
+using BackendCheck = BackendOutlook (*)();
 
 struct RegisteredBackend {
   std::string name;
-  std::string file;   // of its library; empty for our own
-  std::string error;  // why it cannot be made, or could not when last tried; empty otherwise
+  std::string file;       // of its library; empty for our own
+  std::string error;      // why it cannot be made, or could not when last tried; empty otherwise
+  std::string libraries;  // see BackendOutlook
 };
 
 // Raises when another one has the name.

@@ -157,11 +157,11 @@ void initialize_device_module(c10::DeviceType type) {
   }
 }
 
-// name, file, error
+// name, file, error, libraries
 py::list describe_backends() {
   py::list result;
   for (const RegisteredBackend& backend : registered_backends())
-    result.append(py::make_tuple(backend.name, backend.file, backend.error));
+    result.append(py::make_tuple(backend.name, backend.file, backend.error, backend.libraries));
   return result;
 }
 

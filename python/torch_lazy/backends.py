@@ -30,6 +30,8 @@ class Backend:
     """Its library; ``None`` for a built-in backend, and where the package does not say."""
     error: str | None
     """Why it cannot be used; ``None`` where it can."""
+    libraries: str | None = None
+    """What a built-in backend has to open, with versions and files; ``None`` for nothing."""
 
     @property
     def available(self) -> bool:
@@ -39,7 +41,8 @@ class Backend:
     def __str__(self) -> str:
         source = self.distribution or "built in"
         source += f", {self.file}" if self.file else ""
-        return f"{self.name} ({source}): {self.error or 'available'}"
+        available = f"available, by {self.libraries}" if self.libraries else "available"
+        return f"{self.name} ({source}): {self.error or available}"
 
 
 def set_backend(name: str) -> None:
@@ -58,8 +61,8 @@ def backends() -> list[Backend]:
     Libraries are opened, to see whether they fit; no backend is made.
     """
     found = [
-        Backend(name, None, None, error or None)
-        for name, file, error in _library().registered_backends()
+        Backend(name, None, None, error or None, libraries or None)
+        for name, file, error, libraries in _library().registered_backends()
         if not file
     ]
     return found + [_inspected(entry) for entry in _entry_points()]
@@ -85,7 +88,7 @@ def _inspected(entry: EntryPoint) -> Backend:
         _refuse_ambiguous(entry)
         file = _file_of(entry)
         _library().load_backend_library(entry.name, file)
-        error = next(e for name, _, e in _library().registered_backends() if name == entry.name)
+        error = next(e for name, _, e, _ in _library().registered_backends() if name == entry.name)
     except RuntimeError as failure:
         error = str(failure)
     return Backend(entry.name, _distribution(entry), file, error or None)
@@ -98,7 +101,7 @@ def _library_of(name: str) -> str:
         if entry.name == name:
             _refuse_ambiguous(entry)
             return _file_of(entry)
-    registered = [known for known, _, _ in _library().registered_backends()]
+    registered = [known for known, *_ in _library().registered_backends()]
     names = list(dict.fromkeys(registered + [entry.name for entry in entries]))
     raise ValueError(
         f"no backend is named {name!r}: there are {', '.join(map(repr, names))}; another one comes "

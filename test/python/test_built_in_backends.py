@@ -17,7 +17,7 @@ WITHOUT_COMPILER = {
 def test_without_its_compiler_the_cpu_backend_is_listed_with_the_reason():
     done = run_script(
         "import torch\n"
-        "cpu, reference = torch.lazy.backends()[:2]\n"
+        "cpu, cuda, reference = torch.lazy.backends()[:3]\n"
         "print(cpu.name, cpu.available, cpu.error)\n"
         "print(reference)",
         **WITHOUT_COMPILER,

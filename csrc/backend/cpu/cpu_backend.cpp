@@ -124,7 +124,9 @@ void register_cpu_backend() {
   register_onednn_products();
   register_backend(
       "cpu", []() -> std::unique_ptr<Backend> { return std::make_unique<CpuBackend>(); }, {},
-      &missing_compiler_library);
+      [] {
+        return BackendOutlook{missing_compiler_library(), {}};
+      });
 }
 
 }  // namespace torch_lazy

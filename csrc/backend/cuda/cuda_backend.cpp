@@ -135,11 +135,25 @@ class CudaBackend final : public Backend {
   std::optional<cuda::KernelLibraries> libraries_;
 };
 
+BackendOutlook look_for_libraries() {
+  try {
+    const cuda::Driver& driver = cuda::driver();
+    const cuda::NvrtcLibrary nvrtc = cuda::nvrtc_library();
+    return {{},
+            fmt::format("driver of CUDA {}.{} ({}), NVRTC {}.{} ({})", driver.version / 1000,
+                        driver.version % 1000 / 10, driver.library.file, nvrtc.major, nvrtc.minor,
+                        nvrtc.file)};
+  } catch (const std::exception& error) {
+    return {error.what(), {}};
+  }
+}
+
 }  // namespace
 
 void register_cuda_backend() {
-  register_backend("cuda",
-                   []() -> std::unique_ptr<Backend> { return std::make_unique<CudaBackend>(); });
+  register_backend(
+      "cuda", []() -> std::unique_ptr<Backend> { return std::make_unique<CudaBackend>(); }, {},
+      &look_for_libraries);
 }
 
 }  // namespace torch_lazy
