@@ -11,12 +11,15 @@ __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
 
 class autocast(torch.amp.autocast_mode.autocast):
-    """:class:`torch.autocast` of device ``lazy``; ``dtype`` is bfloat16, as on the CPU."""
+    """:class:`torch.autocast` of device ``lazy``.
+
+    ``dtype`` is that of the device where lazy tensors live: bfloat16 on the CPU.
+    """
 
     def __init__(
         self,
         enabled: bool = True,
-        dtype: torch.dtype = torch.bfloat16,
+        dtype: torch.dtype | None = None,
         cache_enabled: bool = True,
     ) -> None:
         super().__init__("lazy", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)

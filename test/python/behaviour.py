@@ -17,6 +17,8 @@ except ImportError:  # the tests also run on the CPU alone, to test themselves
     torch_lazy = None
 
 LAZY = "lazy"
+# Where lazy tensors live: its operators are what theirs do.
+EXECUTION_DEVICE = (torch_lazy.config.device if torch_lazy else "") or "cpu"
 RUNS_UNTIL_HOT = 4  # cold, warm, hot; one more to be past the border
 
 

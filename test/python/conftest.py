@@ -41,7 +41,7 @@ os.environ.setdefault("TORCH_LAZY_VERIFY_PASSES", "1")
 import example_accelerator
 import torch
 import vendor
-from behaviour import LAZY, torch_lazy
+from behaviour import EXECUTION_DEVICE, LAZY, torch_lazy
 from ranks import Ranks
 
 _WITHOUT_KERNELS = next(
@@ -64,6 +64,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "recording: is about recording and deferring, which only the lazy device does"
     )
     config.addinivalue_line("markers", "kernels: is about kernels that backend `cpu` compiles")
+    config.addinivalue_line(
+        "markers", "on_cpu(reason): holds only where lazy tensors live on the CPU, for that reason"
+    )
 
 
 _broken_graphs: list[str] = []
@@ -86,7 +89,26 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     shutil.rmtree(os.environ["TORCH_LAZY_CACHE_DIR"], ignore_errors=True)
 
 
+# Fixtures that are of no use where lazy tensors live on another device than the CPU.
+ON_CPU = {
+    **dict.fromkeys(["two", "four"], "gloo communicates the host's memory"),
+    **dict.fromkeys(
+        ["accelerator_site", "offload_site", "vendor_libraries"], "brings a device of its own"
+    ),
+}
+
+
+def _why_on_cpu(item: pytest.Item) -> list[str]:
+    """Why lazy tensors have to live on the CPU for the test."""
+    reasons = [marker.args[0] for marker in item.iter_markers("on_cpu")]
+    return reasons + [ON_CPU[name] for name in getattr(item, "fixturenames", ()) if name in ON_CPU]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if EXECUTION_DEVICE != "cpu":
+        for item in items:
+            for reason in _why_on_cpu(item):
+                item.add_marker(pytest.mark.skip(reason=reason))
     reasons = {}
     if not config.getoption("--device").startswith(LAZY):
         reasons["recording"] = (

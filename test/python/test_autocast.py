@@ -1,4 +1,4 @@
-"""``torch.autocast("lazy")`` casts what ``torch.autocast("cpu")`` casts."""
+"""``torch.autocast("lazy")`` casts what it casts on the device where lazy tensors live."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 import torch.nn.functional as F
-from behaviour import each_run, same
+from behaviour import EXECUTION_DEVICE, each_run, same
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -31,18 +31,18 @@ OPERATORS = {
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_an_operator_casts_as_on_the_cpu(device, name):
+def test_an_operator_casts_as_on_the_execution_device(device, name):
     def run(where):
         arguments = [t.to(where) for t in (x, weight, image)]
         with torch.autocast(where, dtype=torch.bfloat16):
             return OPERATORS[name](*arguments)
 
-    expected = run("cpu")
+    expected = run(EXECUTION_DEVICE).cpu()
     for result in each_run(run, device):
         same(result.cpu(), expected)
 
 
-def test_training_steps_equal_the_cpus(device):
+def test_training_steps_equal_the_execution_devices(device):
     def train(where):
         torch.manual_seed(0)
         net = nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 3))
@@ -59,7 +59,7 @@ def test_training_steps_equal_the_cpus(device):
         assert loss.dtype == torch.float32
         return losses
 
-    assert train(device) == pytest.approx(train("cpu"), rel=2e-3)
+    assert train(device) == pytest.approx(train(EXECUTION_DEVICE), rel=2e-3)
 
 
 def test_a_parameter_that_is_used_twice_is_cast_once(device):
@@ -70,7 +70,7 @@ def test_a_parameter_that_is_used_twice_is_cast_once(device):
         (first + second).sum().backward()
         return w.grad
 
-    same(gradient(device).cpu(), gradient("cpu"))
+    same(gradient(device).cpu(), gradient(EXECUTION_DEVICE).cpu())
 
 
 def test_a_changed_parameter_is_cast_anew_in_the_next_region(device):
@@ -84,7 +84,7 @@ def test_a_changed_parameter_is_cast_anew_in_the_next_region(device):
         assert not F.linear(x.to(device), w).any()
 
 
-def test_the_dtype_is_bfloat16_unless_said_otherwise_in_every_thread(device):
+def test_the_dtype_is_the_execution_devices_unless_said_otherwise_in_every_thread(device):
     found = []
 
     def look():
@@ -96,7 +96,7 @@ def test_the_dtype_is_bfloat16_unless_said_otherwise_in_every_thread(device):
     thread.start()
     thread.join()
 
-    assert found == [torch.bfloat16, torch.bfloat16]
+    assert found == [torch.get_autocast_dtype(EXECUTION_DEVICE)] * 2
 
 
 def test_outside_of_a_region_nothing_is_cast(device):
@@ -116,4 +116,4 @@ def test_a_recomputed_block_casts_again(device):
         y.float().sum().backward()
         return w.grad
 
-    same(run(device).cpu(), run("cpu"))
+    same(run(device).cpu(), run(EXECUTION_DEVICE).cpu())

@@ -127,6 +127,7 @@ def test_the_environment_may_say_the_old_name_of_a_backend(device):
     assert done.stderr.count("'interpreter' is called 'reference' now") == 1
 
 
+@pytest.mark.on_cpu("another device is named too")
 @pytest.mark.recording
 def test_the_devices_name_says_the_backend_and_the_processor(device, setting):
     setting("backend", "reference")

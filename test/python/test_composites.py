@@ -33,6 +33,7 @@ def test_a_packed_sequence_moves_with_its_sizes_left_on_the_cpu(device):
     same(packed.cpu().data, pack_sequence([torch.ones(3, 2), torch.zeros(2, 2)]).data)
 
 
+@pytest.mark.on_cpu("PyTorch keeps channels_last of the CPU's tensors only")
 def test_group_norm_keeps_channels_last(device):
     def run(where):
         torch.manual_seed(1)

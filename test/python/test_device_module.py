@@ -53,6 +53,7 @@ def test_the_device_of_any_tensor_is_a_context():
             assert torch.lazy.current_device() == 0
 
 
+@pytest.mark.on_cpu("another device's properties are its own")
 def test_properties_tell_name_memory_and_processors():
     properties = torch.lazy.get_device_properties("lazy:0")
 
@@ -77,6 +78,7 @@ def test_free_memory_is_part_of_all_memory():
     assert 0 < free <= total == torch.lazy.get_device_properties().total_memory
 
 
+@pytest.mark.on_cpu("about the allocator of lazy tensors on the CPU")
 def test_numbers_of_bytes_have_the_names_of_cuda():
     x = torch.ones(1000, device="lazy")
     stats = torch.lazy.memory_stats()
@@ -87,6 +89,7 @@ def test_numbers_of_bytes_have_the_names_of_cuda():
     assert x.is_lazy
 
 
+@pytest.mark.on_cpu("about the allocator of lazy tensors on the CPU")
 def test_accumulated_counts_begin_anew():
     torch.lazy.reset_accumulated_memory_stats()
     before = torch.lazy.memory_stats()["allocations"]
@@ -109,6 +112,7 @@ def test_the_older_names_reset_the_peak(reset):
     assert torch.lazy.max_memory_allocated() == torch.lazy.memory_allocated()
 
 
+@pytest.mark.on_cpu("about the allocator of lazy tensors on the CPU")
 def test_a_summary_has_the_bytes_in_use():
     x = torch.ones(4, 2**20, device="lazy")
 
@@ -121,6 +125,7 @@ def test_a_summary_has_the_bytes_in_use():
     assert x.is_lazy
 
 
+@pytest.mark.on_cpu("about the allocator of lazy tensors on the CPU")
 def test_a_limit_of_memory_warns_that_there_is_none():
     with pytest.warns(UserWarning, match="does not limit its memory"):
         torch.lazy.set_per_process_memory_fraction(0.5)
@@ -135,6 +140,7 @@ def test_a_limit_of_memory_warns_that_there_is_none():
         torch.lazy.set_per_process_memory_fraction("half")
 
 
+@pytest.mark.on_cpu("about the allocator of lazy tensors on the CPU")
 def test_running_out_of_memory_is_caught_by_the_name_of_cuda():
     with pytest.raises(torch.lazy.OutOfMemoryError, match="can't allocate memory"):
         torch.ones(1 << 45, device="lazy")

@@ -37,6 +37,7 @@ print(x.tolist(), y.tolist(), dist.get_backend())
 """
 
 
+@pytest.mark.on_cpu("gloo communicates the host's memory")
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [
@@ -56,6 +57,7 @@ def test_every_way_to_name_the_backend(arguments, name, device):
     assert done.stdout.strip() == expected, done.stderr
 
 
+@pytest.mark.on_cpu("gloo communicates the host's memory")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -261,6 +263,7 @@ def losses_of_torchrun(folder, device: str, killed_at: int) -> list[float]:
     return torch.load(saved)["losses"]
 
 
+@pytest.mark.on_cpu("gloo communicates the host's memory")
 def test_torchrun_goes_on_from_a_checkpoint_after_a_process_was_killed(tmp_path, device):
     expected = losses_of_torchrun(tmp_path, "cpu", killed_at=-1)
 

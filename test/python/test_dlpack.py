@@ -17,6 +17,7 @@ def imported(x: torch.Tensor, device: str) -> torch.Tensor:
     return torch_lazy.from_dlpack(x) if device.startswith(LAZY) else torch.from_dlpack(x)
 
 
+@pytest.mark.on_cpu("NumPy's memory is the host's")
 def test_exported_memory_is_shared(device):
     x = torch.arange(6.0).reshape(2, 3).to(device)
     seen = numpy_of(x)
@@ -29,6 +30,7 @@ def test_exported_memory_is_shared(device):
     assert x[0, 0].item() == 50
 
 
+@pytest.mark.on_cpu("NumPy's memory is the host's")
 def test_a_pending_value_is_computed_for_export(device):
     x = torch.arange(4.0).to(device)
 
@@ -37,6 +39,7 @@ def test_a_pending_value_is_computed_for_export(device):
     assert exported.tolist() == [1, 3, 5, 7]
 
 
+@pytest.mark.on_cpu("NumPy's memory is the host's")
 def test_writes_to_exported_memory_are_seen_at_the_call(device):
     x = torch.zeros(4, device=device)
     seen = numpy_of(x)
@@ -49,6 +52,7 @@ def test_writes_to_exported_memory_are_seen_at_the_call(device):
         hot(lambda: None, runs=1)
 
 
+@pytest.mark.on_cpu("NumPy's memory is the host's")
 def test_a_view_is_exported_with_its_strides_and_offset(device):
     x = torch.arange(12.0).reshape(3, 4).to(device)
 
@@ -59,6 +63,7 @@ def test_a_view_is_exported_with_its_strides_and_offset(device):
     assert x[0].tolist() == [0, 0, 0, 3]
 
 
+@pytest.mark.on_cpu("memory of the execution device is imported, which here is the CPU's")
 def test_imported_memory_is_shared(device):
     x = torch.arange(4.0)
     there = imported(x, device)
@@ -71,6 +76,7 @@ def test_imported_memory_is_shared(device):
     assert there.tolist() == [9, 2, 4, 6]
 
 
+@pytest.mark.on_cpu("memory of the execution device is imported, which here is the CPU's")
 def test_overlapping_imports_see_each_others_writes(device):
     x = torch.zeros(6)
     left, right = imported(x[:4], device), imported(x[2:], device)
@@ -89,6 +95,7 @@ def test_overlapping_imports_see_each_others_writes(device):
         assert x.tolist() == reference.tolist()
 
 
+@pytest.mark.on_cpu("NumPy's memory is the host's")
 def test_imported_memory_of_numpy(device):
     array = np.arange(4, dtype=np.float32)
     there = imported(torch.from_numpy(array), device)
@@ -108,6 +115,7 @@ def test_round_trip_through_torch(device):
     assert x.tolist() == [0, 7, 2, 3]
 
 
+@pytest.mark.on_cpu("NumPy's memory is the host's")
 def test_the_memory_outlives_the_tensor(device):
     seen = numpy_of(torch.full((1000,), 3.0).to(device))
 
@@ -121,6 +129,7 @@ def test_a_tensor_that_requires_grad_is_refused(device):
         numpy_of(torch.ones(3, device=device, requires_grad=True))
 
 
+@pytest.mark.on_cpu("NumPy's memory is the host's")
 def test_data_ptr_is_the_exported_address(device):
     x = torch.arange(4.0).to(device)
     hot(lambda: x.add_(0))

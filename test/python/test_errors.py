@@ -100,6 +100,7 @@ def test_an_illegal_call_inside_a_hot_loop_raises_at_once(device):
     assert hot(step, 3).tolist() == [3] * 3
 
 
+@pytest.mark.on_cpu("the fake CUDA device has no quantized tensors")
 def test_an_operator_that_makes_a_quantized_tensor_raises_at_the_call(device):
     x = torch.ones(3, device=device)
 
@@ -123,6 +124,7 @@ LOOK_UP = {
 }
 
 
+@pytest.mark.on_cpu("indices are looked at in the host's memory only")
 @pytest.mark.parametrize("act", LOOK_UP.values(), ids=LOOK_UP)
 def test_an_index_out_of_range_raises_at_the_call_in_a_hot_window(device, act):
     x, good = torch.arange(9.0).view(3, 3).to(device), torch.tensor([0, 2]).to(device)

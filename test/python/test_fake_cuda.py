@@ -1,5 +1,6 @@
 """The device cuda that test/fake_cuda makes inside a PyTorch without CUDA: an asynchronous device
-that is stricter than a GPU.
+that is stricter than a GPU, and device lazy on it. tools/test-on-fake-cuda runs the other tests
+there.
 
 All in child processes: a process has the device or has not, and this one's is without.
 """
@@ -9,9 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from example_accelerator import run
+from example_accelerator import run, run_random_programs, run_samples
+from test_opinfo import COMMON
 
 SITE = Path(__file__).parents[1] / "fake_cuda" / "python"
+LAZY_ON_IT = {"TORCH_LAZY_BACKEND": "reference", "TORCH_LAZY_DEVICE": "cuda"}
 
 
 def run_on_device(script: str, **environment: str) -> list[str]:
@@ -134,67 +137,114 @@ print(torch.ones(1, device="cuda").item())
     ]
 
 
-def test_windows_run_by_kernels_and_agree_with_the_cpu():
+def test_a_kernel_is_given_conjugate_tensors_as_they_are():
     script = """
-import torch_lazy
-
-x, w = torch.randn(64, 100), torch.randn(100)
-on_lazy = x.to("lazy"), w.to("lazy")
-def program(x, w, scale):
-    y = torch.nn.functional.gelu(x * w + 1.5) * scale
-    return torch.softmax(y, -1).sum(0)
-for step in range(24):
-    result = program(*on_lazy, 0.5 + step).cpu()
-    torch_lazy._C.wait_for_compiles(60.0)
-torch.testing.assert_close(result, program(x, w, 23.5))
-metrics = torch.lazy.metrics()
-print(torch.lazy.config.backend, metrics["windows"]["hot"] > 0, metrics["fallbacks"])
+x = torch.tensor([[1 + 1j, 2j], [3, 4]], device="cuda")
+print(torch.equal((x.mH @ x).cpu(), x.cpu().mH @ x.cpu()))
 """
 
-    assert run_on_device(script) == ["cuda True {}"]
+    assert run_on_device(script) == ["True"]
 
 
-def test_an_index_out_of_range_raises_where_the_host_waits_and_the_device_lives_on():
+# ---------------------------------------------------------------- device lazy on it
+
+
+def test_lazy_tensors_live_on_it_and_hot_windows_run_there():
     script = """
-import torch_lazy
-
-rows = torch.randn(10, 8)
-table = rows.to("lazy")
-def program(indices):
-    return torch.nn.functional.embedding(indices.to("lazy"), table) * 2
-good = torch.tensor([1, 2, 9])
-for _ in range(12):
-    program(good).cpu()
-    torch_lazy._C.wait_for_compiles(60.0)
-late = program(torch.tensor([1, 20, 9]))
-try:
-    late.cpu()
-except IndexError as error:
-    print(error)
-print(torch.equal(program(good).cpu(), rows[good] * 2), torch.lazy.metrics()["fallbacks"])
+def step(x):
+    return (x.mm(x) * 2 + x.sum(1, keepdim=True)).relu()
+x = torch.arange(9.0).view(3, 3).to("lazy")
+for _ in range(5):
+    y = step(x)
+    torch.lazy.synchronize()
+    torch.lazy.wait_for_compiles()
+print(torch.lazy.execution_device(), torch.equal(y.cpu(), step(x.cpu())))
+print(torch.lazy.metrics()["windows"]["hot"] > 0)
 """
 
-    message, operation, line, after = run_on_device(script)
-
-    assert message == "index out of range"
-    assert operation.strip() == "raised by the operation aten::embedding"
-    assert "recorded at" in line
-    assert after == "True {}"
+    assert run_on_device(script, **LAZY_ON_IT) == ["cuda True", "True"]
 
 
-def test_kernels_of_an_earlier_process_are_found_on_disk(tmp_path):
+def test_torch_cuda_is_initialized_before_the_first_lazy_tensor():
+    """Its statistics and seeds wait for that."""
     script = """
-import torch_lazy
-
-x = torch.randn(100, device="lazy")
-for _ in range(12):
-    (x.sin() * 2 + 1).exp().sum().item()
-    torch_lazy._C.wait_for_compiles(60.0)
-times = torch.lazy.metrics()["compile_ns"]
-print("nvrtc" in times, "load" in times)
+print(torch.cuda.is_initialized(), torch.lazy.memory_allocated())
+x = torch.ones(100, device="lazy")
+print(torch.cuda.is_initialized(), torch.lazy.memory_allocated())
 """
 
-    first = run_on_device(script, TORCH_LAZY_CACHE_DIR=str(tmp_path))
-    second = run_on_device(script, TORCH_LAZY_CACHE_DIR=str(tmp_path))
+    assert run_on_device(script, **LAZY_ON_IT) == ["False 0", "True 400"]
 
-    assert (first, second) == (["True False"], ["False True"])
+
+def test_a_forked_child_is_told_that_it_has_no_device():
+    script = """
+import os
+x = torch.ones(2, device="lazy") + 1
+torch.lazy.synchronize()
+if os.fork() == 0:
+    for act in (lambda: torch.ones(2, device="lazy"), lambda: x + 1):
+        try:
+            act()
+        except RuntimeError as error:
+            print(error, flush=True)
+    os._exit(0)
+os.wait()
+print(x.tolist())
+"""
+    refused = (
+        "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you "
+        "must use the 'spawn' start method"
+    )
+
+    assert run_on_device(script, **LAZY_ON_IT) == [refused, refused, "[2.0, 2.0]"]
+
+
+def test_a_checkpointed_block_draws_the_same_numbers_again():
+    """From the device's generator, whose state PyTorch keeps for devices that are initialized."""
+    script = """
+from torch.utils.checkpoint import checkpoint
+x = torch.ones(40, 40, device="lazy", requires_grad=True)
+y = checkpoint(lambda t: torch.nn.functional.dropout(t, 0.5), x, use_reentrant=False)
+y.sum().backward()
+print(torch.equal(x.grad.cpu(), y.detach().cpu()))
+"""
+
+    assert run_on_device(script, TORCH_LAZY_RNG="philox", **LAZY_ON_IT) == ["True"]
+
+
+def test_a_write_that_a_schema_does_not_declare_is_found_in_its_memory():
+    script = """
+library = torch.library.Library("aten", "FRAGMENT")
+library.define("torch_lazy_test_liar(Tensor x) -> Tensor")
+library.impl("torch_lazy_test_liar", lambda x: x.add_(1).clone(), "CPU")
+torch.lazy.config.check_effects = True
+torch.ops.aten.torch_lazy_test_liar(torch.zeros(3, device="lazy"))
+"""
+
+    (warning, *_) = (line for line in run_on_device(script, **LAZY_ON_IT) if "liar" in line)
+    assert "argument 'x' changed, but is not declared as written" in warning
+
+
+def test_statistics_of_a_device_that_is_not_there_are_refused():
+    script = """
+torch.ones(1, device="lazy")
+for device in (1, "lazy:1"):
+    try:
+        torch.lazy.max_memory_allocated(device)
+    except ValueError as error:
+        print(error)
+"""
+
+    assert (
+        run_on_device(script, **LAZY_ON_IT)
+        == ["there is no device lazy:1: device lazy has 1 device, lazy:0"] * 2
+    )
+
+
+def test_random_programs_behave_as_on_the_cpu():
+    run_random_programs(SITE, "lazy", "programs", 15, **LAZY_ON_IT)
+
+
+@pytest.mark.parametrize("device", ["cuda", "lazy"])
+def test_operators_behave_as_on_the_cpu(device):
+    run_samples(SITE, device, COMMON, **LAZY_ON_IT)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from behaviour import run_script
 
+pytestmark = pytest.mark.on_cpu("forked children have no device but the CPU")
+
 PROGRAMS = """
 import os, random, signal, sys, threading, time
 import torch, torch_lazy

@@ -160,6 +160,7 @@ def test_a_copy_of_a_generator_goes_its_own_way(duplicate):
     same(drawn.cpu(), torch.rand(5, device="lazy", generator=generator).cpu())
 
 
+@pytest.mark.on_cpu("CUDA's generators have offsets")
 def test_an_offset_is_refused():
     with pytest.raises(RuntimeError, match="has no offset, but was given 8"):
         torch.Generator("lazy").set_offset(8)

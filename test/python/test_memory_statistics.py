@@ -63,6 +63,7 @@ def test_a_hot_windows_results_are_counted():
     assert y.is_lazy
 
 
+@pytest.mark.on_cpu("about the allocator of lazy tensors on the CPU")
 def test_reserved_memory_outlives_a_tensor_until_the_cache_is_emptied():
     torch.lazy.empty_cache()
     before = torch.lazy.memory_reserved()
@@ -75,6 +76,7 @@ def test_reserved_memory_outlives_a_tensor_until_the_cache_is_emptied():
     assert torch.lazy.max_memory_reserved() - before >= 64_000_000
 
 
+@pytest.mark.on_cpu("about the allocator of lazy tensors on the CPU")
 def test_a_repeated_step_takes_no_new_memory_from_the_system():
     # Double: products of floats may go to oneDNN later on, which then takes scratch of its own.
     x = torch.ones(1000, 1000, dtype=torch.float64, device="lazy")
@@ -107,6 +109,7 @@ def test_the_functions_take_a_device():
         torch.lazy.reset_peak_memory_stats("lazy:3")
 
 
+@pytest.mark.on_cpu("about the allocator of lazy tensors on the CPU")
 def test_the_allocator_can_be_chosen_in_the_environment():
     code = """
 import torch
@@ -129,6 +132,7 @@ def test_the_allocator_cannot_be_changed_later():
         torch.lazy.config.allocator = "system"
 
 
+@pytest.mark.on_cpu("about the allocator of lazy tensors on the CPU")
 @pytest.mark.parametrize("defer", ["hot", "never"])
 def test_running_out_of_memory_raises_the_error_of_the_cpu(defer):
     torch.lazy.config.defer = defer
@@ -175,6 +179,7 @@ print(late.sum().item())
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["2000000.0"], "")
 
 
+@pytest.mark.on_cpu("forked children have no device but the CPU")
 def test_a_forked_child_allocates():
     """On one thread: OpenMP's team does not outlive a fork, on the CPU either."""
     done = run_script(

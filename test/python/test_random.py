@@ -67,6 +67,7 @@ def test_dropout_stays_in_the_window(device):
     assert torch_lazy.metrics()["windows"] == {"hot": 1}
 
 
+@pytest.mark.on_cpu("the default generator of another device is its own")
 def test_a_restored_generator_draws_again_what_it_drew(device):
     state = torch.get_rng_state()
     first = dropped(device).cpu()

@@ -59,6 +59,7 @@ OPERATORS = {
 }
 
 
+@pytest.mark.on_cpu("the fake CUDA device has no sparse tensors")
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS.keys())
 def test_an_operator_computes_what_the_cpus_does(operator):
     def run(device):
@@ -81,6 +82,7 @@ def test_a_sparse_tensor_moves_to_the_device_and_back():
     same(plain(there.cpu()), plain(make("cpu")))
 
 
+@pytest.mark.on_cpu("the fake CUDA device has no sparse tensors")
 @pytest.mark.parametrize("derive", [torch.Tensor.coalesce, torch.Tensor.detach])
 def test_a_result_shares_its_values_where_the_cpus_does(derive):
     def run(device):
@@ -104,6 +106,7 @@ OPTIMIZERS = {
 }
 
 
+@pytest.mark.on_cpu("the fake CUDA device has no sparse tensors")
 @pytest.mark.parametrize("make_optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS.keys())
 @pytest.mark.parametrize("set_to_none", [True, False])
 def test_an_embedding_trains_with_sparse_gradients(make_optimizer, set_to_none):
@@ -122,6 +125,7 @@ def test_an_embedding_trains_with_sparse_gradients(make_optimizer, set_to_none):
     torch.testing.assert_close(train("lazy"), train("cpu"))
 
 
+@pytest.mark.on_cpu("the fake CUDA device has no sparse tensors")
 @pytest.mark.parametrize("sparse", [True, False])
 @pytest.mark.parametrize("mode", ["sum", "mean"])
 def test_the_gradient_of_a_bag_of_embeddings(mode, sparse):
@@ -137,6 +141,7 @@ def test_the_gradient_of_a_bag_of_embeddings(mode, sparse):
         wait_for_compiles()
 
 
+@pytest.mark.on_cpu("the fake CUDA device has no sparse tensors")
 def test_the_gradient_of_a_sparse_product():
     def gradients(device):
         sparse = make(device).coalesce().requires_grad_()

@@ -285,6 +285,7 @@ def test_memory_of_freed_storages_is_given_back(device):
     assert before - torch_lazy.memory_allocated() >= 4 << 16
 
 
+@pytest.mark.on_cpu("processes share memory of the host")
 @pytest.mark.recording
 def test_shared_memory_is_not_resized():
     storage = UntypedStorage(4, device="lazy").share_memory_()
@@ -308,6 +309,7 @@ def test_a_pending_storage_of_a_hot_window_has_the_size_it_will_have(device):
 # ---------------------------------------------------------------- shared memory
 
 
+@pytest.mark.on_cpu("processes share memory of the host")
 def test_only_shared_memory_says_that_it_is_shared(device):
     x = torch.arange(4.0).to(device)
     assert not x.is_shared()
@@ -320,6 +322,7 @@ def test_only_shared_memory_says_that_it_is_shared(device):
     assert x.tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.on_cpu("processes share memory of the host")
 def test_operations_go_on_in_shared_memory(device):
     x = torch.arange(4.0).to(device)
     view = x[1:]

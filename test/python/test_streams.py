@@ -106,6 +106,7 @@ def test_a_stream_runs_what_is_pending_when_it_is_asked(ask):
     assert y.tolist() == [10] * 5
 
 
+@pytest.mark.on_cpu("another device has to be waited for first, and its times are its own")
 def test_elapsed_time_is_that_of_the_operations_between_two_events():
     start, end = (torch.lazy.Event(enable_timing=True) for _ in range(2))
 
@@ -132,6 +133,7 @@ def test_recording_an_event_with_timing_runs_what_is_pending():
     assert y.tolist() == [3] * 5
 
 
+@pytest.mark.on_cpu("others can wait for an event of another device")
 def test_recording_an_event_without_timing_leaves_the_window_open():
     x = torch.ones(5, device="lazy")
     hot(lambda: x * 5)

@@ -74,6 +74,7 @@ def run(script: str, words: list[str], device: str) -> dict[str, Any]:
     return json.loads(done.stdout.partition("result ")[2])
 
 
+@pytest.mark.on_cpu("transformers takes a CUDA device where there is one, for the CPU's run too")
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
 def test_a_trainer_trains_stops_goes_on_and_generates_as_on_the_cpu(kind: str, tmp_path: Path):
     expected = run(TRAINER, [kind, str(tmp_path / "cpu"), "20", "start"], "cpu")
@@ -127,6 +128,7 @@ def test_an_accelerator_trains_saves_and_loads_as_on_the_cpu(tmp_path: Path):
     assert actual["losses"] == pytest.approx(expected["losses"], rel=1e-3)
 
 
+@pytest.mark.on_cpu("gloo communicates the host's memory")
 def test_processes_on_the_device_take_gloo_where_the_accelerator_is_told_cpu(tmp_path: Path):
     def train(device: str) -> dict[str, Any]:
         script = tmp_path / "script.py"

@@ -1,0 +1,71 @@
+"""The backend cuda on the device that test/fake_cuda makes: kernels run in the emulator."""
+
+from __future__ import annotations
+
+from test_fake_cuda import run_on_device
+
+
+def test_windows_run_by_kernels_and_agree_with_the_cpu():
+    script = """
+import torch_lazy
+
+x, w = torch.randn(64, 100), torch.randn(100)
+on_lazy = x.to("lazy"), w.to("lazy")
+def program(x, w, scale):
+    y = torch.nn.functional.gelu(x * w + 1.5) * scale
+    return torch.softmax(y, -1).sum(0)
+for step in range(24):
+    result = program(*on_lazy, 0.5 + step).cpu()
+    torch_lazy._C.wait_for_compiles(60.0)
+torch.testing.assert_close(result, program(x, w, 23.5))
+metrics = torch.lazy.metrics()
+print(torch.lazy.config.backend, metrics["windows"]["hot"] > 0, metrics["fallbacks"])
+"""
+
+    assert run_on_device(script) == ["cuda True {}"]
+
+
+def test_an_index_out_of_range_raises_where_the_host_waits_and_the_device_lives_on():
+    script = """
+import torch_lazy
+
+rows = torch.randn(10, 8)
+table = rows.to("lazy")
+def program(indices):
+    return torch.nn.functional.embedding(indices.to("lazy"), table) * 2
+good = torch.tensor([1, 2, 9])
+for _ in range(12):
+    program(good).cpu()
+    torch_lazy._C.wait_for_compiles(60.0)
+late = program(torch.tensor([1, 20, 9]))
+try:
+    late.cpu()
+except IndexError as error:
+    print(error)
+print(torch.equal(program(good).cpu(), rows[good] * 2), torch.lazy.metrics()["fallbacks"])
+"""
+
+    message, operation, line, after = run_on_device(script)
+
+    assert message == "index out of range"
+    assert operation.strip() == "raised by the operation aten::embedding"
+    assert "recorded at" in line
+    assert after == "True {}"
+
+
+def test_kernels_of_an_earlier_process_are_found_on_disk(tmp_path):
+    script = """
+import torch_lazy
+
+x = torch.randn(100, device="lazy")
+for _ in range(12):
+    (x.sin() * 2 + 1).exp().sum().item()
+    torch_lazy._C.wait_for_compiles(60.0)
+times = torch.lazy.metrics()["compile_ns"]
+print("nvrtc" in times, "load" in times)
+"""
+
+    first = run_on_device(script, TORCH_LAZY_CACHE_DIR=str(tmp_path))
+    second = run_on_device(script, TORCH_LAZY_CACHE_DIR=str(tmp_path))
+
+    assert (first, second) == (["True False"], ["False True"])
