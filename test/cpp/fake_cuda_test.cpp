@@ -247,6 +247,37 @@ TEST_F(FakeCuda, AskingForAnEventGetsThereInTheEnd) {
   EXPECT_LE(asked, 2);
 }
 
+TEST_F(FakeCuda, TheTimeBetweenEventsIsKnownWhenTheStreamHasPassedThem) {
+  CUstream own = stream();
+  CUevent start = nullptr, end = nullptr;
+  float milliseconds = -1;
+  for (CUevent* event : {&start, &end}) {
+    cuda().call("cuEventCreate", event, 0u);
+    cuda().call("cuEventRecord", *event, own);
+  }
+
+  EXPECT_EQ(cuda().call("cuEventElapsedTime", &milliseconds, start, end), CUDA_ERROR_NOT_READY);
+  cuda().call("cuStreamSynchronize", own);
+  EXPECT_EQ(cuda().call("cuEventElapsedTime", &milliseconds, start, end), CUDA_SUCCESS);
+
+  EXPECT_GE(milliseconds, 0);
+}
+
+TEST_F(FakeCuda, WhatTheHostSaysThatItHasWrittenIsInitialized) {
+  cuda().call("fake_cuda_access_from_host", x, kBytes, 1);
+  launch(x, y, 2);
+
+  EXPECT_EQ(synchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(findings(), "");
+}
+
+TEST_F(FakeCuda, WhatTheHostReadsHasToBeAllocated) {
+  cuda().call("cuMemFree_v2", x);
+
+  EXPECT_EQ(cuda().call("fake_cuda_access_from_host", x, kBytes, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_NE(findings().find("reads 128 bytes at"), std::string::npos);
+}
+
 TEST_F(FakeCuda, AThreadWithoutAContextCanLoadLibrariesOnly) {
   const std::string image = compile(kAdd).cubin;
   std::thread([&] {
