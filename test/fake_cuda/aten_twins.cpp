@@ -4,6 +4,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "fake_cuda/aten_driver.h"
@@ -69,11 +70,14 @@ std::vector<at::Tensor> on_host(at::TensorList tensors) {
       twins.push_back(tensor);
       continue;
     }
+    std::optional<at::Tensor> same;
     std::optional<c10::Storage> shared;
     for (size_t i = 0; i < twins.size(); ++i) {
+      if (tensors[i].is_same(tensor)) same = twins[i];
       if (tensors[i].is_alias_of(tensor)) shared = twins[i].storage();
     }
-    twins.push_back(twin(tensor, shared ? *shared : storage_on_host(tensor.storage())));
+    if (!shared) shared = storage_on_host(tensor.storage());
+    twins.push_back(same ? *same : twin(tensor, *shared));
   }
   return twins;
 }

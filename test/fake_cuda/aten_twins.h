@@ -11,8 +11,8 @@
 
 namespace torch_lazy::fake_cuda {
 
-// Those of the CPU are themselves. Tensors that share a storage share one here. They do not own the
-// memory.
+// Those of the CPU are themselves. A tensor that is there twice has one twin, and tensors that
+// share a storage share one here. They do not own the memory.
 std::vector<at::Tensor> on_host(at::TensorList tensors);
 
 // What a kernel reads or writes, found out beforehand: it may be told when the tensor is gone.

@@ -37,6 +37,7 @@ def test_torch_lazy_is_also_torch_dot_lazy():
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.on_cpu("the fake CUDA device comes by autoload")
 def test_without_autoload_the_device_comes_with_its_own_import():
     code = f"import torch, sys; assert 'torch_lazy' not in sys.modules\nimport torch_lazy\n{USE}"
 

@@ -28,6 +28,7 @@ def told(feature: Feature) -> str | None:
     return row and row.group(1)
 
 
+@pytest.mark.on_cpu("the page is about lazy tensors on the CPU")
 @pytest.mark.parametrize("area", TRIED)
 def test_what_the_page_says_of_features_is_true(area):
     features = {f"{area}.{feature.name}": feature for feature in features_of(area)}

@@ -62,6 +62,7 @@ def test_each_run_of_the_program_happens_once_while_ways_take_turns(tmp_path):
 
 
 @pytest.mark.kernels
+@pytest.mark.on_cpu("nothing is measured on devices that run behind the host")
 def test_what_was_chosen_is_counted_once_for_each_window(tmp_path):
     assert sum(counted(tmp_path)["choices"].values()) == 1
 

@@ -14,6 +14,8 @@ from saving import base_type, share_storage
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
+pytestmark = pytest.mark.on_cpu("processes share memory of the host")
+
 PATIENCE = 120.0  # seconds; a spawned process imports torch first
 
 each_method = pytest.mark.parametrize("method", ["fork", "spawn"])

@@ -62,6 +62,7 @@ def test_kernels_and_library_calls_lie_in_their_window_and_it_in_the_sync(inputs
     assert list(ancestors(call)) == inside
 
 
+@pytest.mark.on_cpu("the fake CUDA device's operators show the CPU's within them")
 def test_deferred_operations_are_marked_and_hold_no_work(inputs):
     hot(train, *inputs)
     before = torch_lazy.metrics()["deferred"]
@@ -74,6 +75,7 @@ def test_deferred_operations_are_marked_and_hold_no_work(inputs):
     assert len(deferred) == torch_lazy.metrics()["deferred"] - before
 
 
+@pytest.mark.on_cpu("the fake CUDA device's operators show the CPU's within them")
 def test_operations_of_a_cold_window_show_as_eager_ones_do(device):
     x = torch.randn(6, 11).to(device)
 
@@ -102,6 +104,7 @@ def test_flushes_that_nobody_waits_for_say_their_reason(device):
 
 
 @pytest.mark.kernels
+@pytest.mark.on_cpu("the fake CUDA device's operators show the CPU's within them")
 def test_shapes_are_those_of_the_tensors(inputs):
     hot(train, *inputs)
 
@@ -167,6 +170,7 @@ def test_an_operation_that_differs_shows_as_guard_failure(device):
 
 
 @pytest.mark.kernels
+@pytest.mark.on_cpu("indices are looked at in the host's memory only")
 def test_a_window_that_fails_closes_its_ranges(device):
     table = torch.randn(4, 3).to(device)
 

@@ -197,6 +197,7 @@ print("parent", torch_lazy.compile_count(), deferred() > 0)
 """
 
 
+@pytest.mark.on_cpu("forked children have no device but the CPU")
 @pytest.mark.recording
 def test_a_compile_that_is_put_off_is_made_in_parent_and_child(device):
     """On one core a window that took little time yet is not compiled until it is asked for."""
