@@ -20,7 +20,10 @@ LAZY_ON_IT = {"TORCH_LAZY_BACKEND": "reference", "TORCH_LAZY_DEVICE": "cuda"}
 def run_on_device(script: str, **environment: str) -> list[str]:
     """The lines that a script prints in a process that has the device."""
     prelude = "import torch, fake_cuda\n"
-    return run(SITE, "-c", prelude + script, **environment).splitlines()
+    # PyTorch's own threads of devices, which backward has started, may end the process while Python
+    # takes itself apart.
+    leave = "\nimport os, sys\nsys.stdout.flush()\nos._exit(0)\n"
+    return run(SITE, "-c", prelude + script + leave, **environment).splitlines()
 
 
 def test_tensors_are_on_it_and_operators_behave_as_on_the_cpu():

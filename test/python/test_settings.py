@@ -43,7 +43,7 @@ def test_a_setting_is_read_back():
         ("debug", 9, "debug must be an integer from 0 to 5"),
         ("verify", "yes", "verify must be True or False"),
         ("rng", "mersenne", "rng must be 'philox' or 'eager'"),
-        ("backend", "abacus", "no backend is named 'abacus': there are 'cpu', 'reference'"),
+        ("backend", "abacus", "no backend is named 'abacus': there are 'cpu', 'cuda', 'reference'"),
     ],
 )
 def test_a_value_that_a_setting_does_not_have_is_refused(name, value, message):
