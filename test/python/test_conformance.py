@@ -53,7 +53,7 @@ def vendor(vendor_libraries, tmp_path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("backend", ["cpu", "reference"])
+@pytest.mark.parametrize("backend", [pytest.param("cpu", marks=pytest.mark.kernels), "reference"])
 def test_the_backends_of_this_project_pass(backend, tmp_path):
     page = tmp_path / "page.md"
 
@@ -196,6 +196,6 @@ def test_a_module_that_lacks_is_named():
 
 
 def test_items_run_in_this_process_for_a_debugger():
-    done = run_kit("cpu", ["views/slices"], "--here")
+    done = run_kit("reference", ["views/slices"], "--here")
 
     assert (done.returncode, done.stdout) == (0, "views/slices: passed\n")
