@@ -128,7 +128,11 @@ class Finisher {
     kernel.number_slots = uint32_t(draft_.numbers.size());
     lowered_.buffers = std::move(draft_.bindings);
     lowered_.numbers = std::move(draft_.numbers);
-    if (context_.is_cuda()) kernel.thread_loop = choose_thread_loop(kernel, lowered_.sizes);
+    if (context_.is_cuda()) {
+      kernel.thread_loop = choose_thread_loop(kernel, lowered_.sizes);
+      if (kernel.thread_loop.transposed >= 0)
+        lowered_.work_items = transposed_work_items(kernel, lowered_.sizes);
+    }
     return std::move(lowered_);
   }
 

@@ -8,7 +8,6 @@ namespace torch_lazy::codegen {
 namespace {
 
 constexpr int64_t kWarp = 32;
-constexpr int64_t kBlock = 256;       // threads, where a work item does not want more
 constexpr int64_t kWarpsOfBlock = 8;  // with a work item each
 constexpr int64_t kLargestBlock = 1024;
 // Elements along the lanes that a thread of a work item goes through: more want more threads, and
@@ -38,9 +37,12 @@ LaunchShape of_blocks(int64_t x, int64_t y, int64_t wanted, int64_t device_threa
 LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits) {
   const ThreadLoop& loop = lowered.kernel.thread_loop;
   const int64_t items = std::max<int64_t>(lowered.work_items, 1);
-  const int64_t elements = elements_along_lanes(lowered);
   const int64_t device_threads =
       int64_t{limits.multiprocessors} * limits.threads_per_multiprocessor;
+  if (loop.transposed >= 0)
+    return of_blocks(ThreadLoop::kColumns, kWarpsOfBlock, items, device_threads);
+  if (loop.rows > 1) return of_blocks(ThreadLoop::kColumns, loop.rows, items, device_threads);
+  const int64_t elements = elements_along_lanes(lowered);
   const int64_t at_once = std::max<int64_t>(int64_t{loop.packet} * loop.packets, kLeastElements);
   const int64_t most =
       lowered.kernel.axis == Axis::kParallel ? most_threads(lowered.kernel) : kLargestBlock;
@@ -54,7 +56,6 @@ LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits) 
     while (can_double(std::max(kMostElements, at_once))) x *= 2;
     while (can_double(at_once) && 2 * items * x <= device_threads) x *= 2;
   }
-  if (loop.rows > 1) return of_blocks(ThreadLoop::kColumns, loop.rows, items, device_threads);
   // Warps with a work item each share a block, but not where multiprocessors would get none.
   const int64_t y =
       x > kWarp ? 1 : std::clamp<int64_t>(items / limits.multiprocessors, 1, kWarpsOfBlock);

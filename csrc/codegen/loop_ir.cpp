@@ -68,6 +68,7 @@ std::string text_of(const ThreadLoop& loop) {
   }
   if (loop.holds_row) text += " holds_row threads=" + std::to_string(loop.threads);
   if (loop.rows > 1) text += " rows=" + std::to_string(loop.rows);
+  if (loop.transposed >= 0) text += " transposed=p" + std::to_string(loop.transposed);
   if (loop.narrow) text += " narrow";
   return text;
 }

@@ -118,6 +118,10 @@ struct ThreadLoop {
   // Axis::kParallel; they and kColumns threads along x do a work item together. 1: none share it.
   static constexpr int kColumns = 32;
   int rows = 1;
+  // The parallel dimension along which memory is contiguous for loads that it is not along the
+  // lanes: a work item is a square of kColumns elements along both, which goes through shared
+  // memory. For Axis::kParallel without reduction dimensions; -1: there is none.
+  int transposed = -1;
   bool narrow = false;  // indices have 32 bits
 
   bool operator==(const ThreadLoop&) const = default;

@@ -87,6 +87,11 @@ class Verifier {
               kernel_.reduction_total.is(0),
           "holds its rows but has not one reduction dimension, whole, that the lanes run along");
     }
+    if (const int transposed = kernel_.thread_loop.transposed; transposed >= 0) {
+      require(kernel_.axis == Axis::kParallel && kernel_.reduction.empty() &&
+                  size_t(transposed) + 1 < kernel_.parallel.size(),
+              "transposes along no parallel dimension before the lanes', or reduces");
+    }
     if (kernel_.thread_loop.rows > 1) {
       require(kernel_.axis == Axis::kParallel && !kernel_.parallel.empty() &&
                   !kernel_.reduction.empty(),

@@ -65,6 +65,17 @@ std::string AccessPrinter::address_at(uint32_t buffer, const Access& access,
   return sum;
 }
 
+std::string AccessPrinter::transposed_address(ExprId load) const {
+  const Expr& expr = context_.kernel.exprs[load];
+  Access access = expr.access;
+  access.strides[size_t(context_.kernel.thread_loop.transposed)] = Size::constant(0);
+  std::string sum = "p_" + context_.kernel.buffers[expr.buffer].name;
+  add_term(sum, work_item_offset(access));
+  add_term(sum, "square_first + lane");
+  add_term(sum, product("first + row", lane_stride(access)));
+  return sum;
+}
+
 Size AccessPrinter::lane_stride(const Access& access) const {
   const size_t lanes = context_.lane_dimension;
   return lanes < access.strides.size() ? access.strides[lanes] : Size::constant(0);
@@ -119,6 +130,9 @@ std::string AccessPrinter::load(ExprId id, const Body& body) const {
   const std::string type = name_of(expr.type);
   if (whole_tile(context_, expr))
     return name_of_loaded_tile(context_, id) + "[" + tile_index(context_, access) + "]";
+  if (context_.is_transposed(id)) {
+    return "n ? " + name_of_square(context_, id) + "[lane][row] : 0";
+  }
   if (context_.is_packet(id)) return name_of_loaded_packet(context_, id) + "[step][j]";
   const std::string from = address(expr.buffer, access, body);
   const bool predicated = expr.predicate != kNoPredicate;

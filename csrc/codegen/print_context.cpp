@@ -81,6 +81,11 @@ std::string PrintContext::call(const std::string& function, const std::string& o
   return call(function + ":" + (same ? overload.substr(2) : overload), arguments);
 }
 
+bool PrintContext::is_transposed(ExprId load) const {
+  return transposes() &&
+         is_transposed_load(kernel, load, size_t(kernel.thread_loop.transposed), schedule.varying);
+}
+
 bool PrintContext::is_packet(ExprId load) const {
   return has_packets() && is_vector(load) && is_packet_load(kernel, load, schedule.varying);
 }
@@ -177,6 +182,11 @@ std::string name_of_scalar(const PrintContext& context, ExprId id) {
 
 std::string name_of_splat(const PrintContext& context, ExprId id) {
   return "v" + name_of_value(context, id);
+}
+
+std::string name_of_square(const PrintContext& context, ExprId load) {
+  return "x" + std::to_string(load) + "_" +
+         context.kernel.buffers[context.kernel.exprs[load].buffer].name;
 }
 
 std::string name_of_loaded_packet(const PrintContext& context, ExprId load) {

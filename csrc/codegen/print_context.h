@@ -8,7 +8,8 @@
 //   lanes a<id>, x<id>      accumulators and, for arg reductions, their indices; also b, c, e, n, z
 //   f<id>, h<id>, g<id>   of an accumulator what all threads have, its index, and shared memory
 //   m<id>             scratch ("memory") of a spilled expression
-//   u<id>_<buffer>, w<n>_<buffer>   tiles or packets that are loaded or will be stored
+//   x<id>_<buffer>    a square in shared memory that is loaded along one side and read along
+//   another u<id>_<buffer>, w<n>_<buffer>   tiles or packets that are loaded or will be stored
 #pragma once
 
 #include <cstdint>
@@ -62,6 +63,9 @@ struct PrintContext {
   bool has_packets() const { return is_cuda() && kernel.thread_loop.packet > 1; }
   // Whether the threads of a block share the steps of a work item.
   bool shares_steps() const { return is_cuda() && kernel.thread_loop.rows > 1; }
+  // Whether a work item of a GPU is a square of which loads go through shared memory.
+  bool transposes() const { return is_cuda() && kernel.thread_loop.transposed >= 0; }
+  bool is_transposed(ExprId load) const;
   bool is_packet(ExprId load) const;
   bool is_packet(const Store& store) const;
   bool is_vector(ExprId id) const;
@@ -93,6 +97,7 @@ std::string name_of_size(Size size);
 std::string name_of_index(const PrintContext& context, size_t dimension);
 std::string name_of_scalar(const PrintContext& context, ExprId id);
 std::string name_of_splat(const PrintContext& context, ExprId id);
+std::string name_of_square(const PrintContext& context, ExprId load);
 // Of the packets that a thread has loaded, or will store.
 std::string name_of_loaded_packet(const PrintContext& context, ExprId load);
 std::string name_of_stored_packet(const PrintContext& context, const Store& store);

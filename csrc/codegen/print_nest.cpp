@@ -45,6 +45,11 @@ void NestPrinter::print() {
   if (context_.is_cuda()) {
     print_digits(work_item_digits(), "const " + context_.index_type(), "item");
   }
+  if (context_.transposes()) {
+    print_transposed();
+    out_.close();
+    return;
+  }
   print_work_item_scalars();
   print_reduction_range();
   print_held_row();
@@ -111,7 +116,13 @@ void NestPrinter::print_kernel_scalars() {
 void NestPrinter::open_work_items() {
   const Kernel& kernel = context_.kernel;
   if (!along_reduction() && !kernel.parallel.empty()) {
-    const std::string block = name_of_size(kernel.block);
+    const bool squares = context_.transposes();
+    const std::string block = squares ? text_of(ThreadLoop::kColumns) : name_of_size(kernel.block);
+    if (squares) {
+      out_.line("const " + context_.index_type() + " squares = (" +
+                name_of_size(kernel.parallel[size_t(kernel.thread_loop.transposed)]) + " + " +
+                block + " - 1) / " + block + ";");
+    }
     out_.line("const " + context_.index_type() + " blocks = (" +
               name_of_size(kernel.parallel.back()) + " + " + block + " - 1) / " + block + ";");
   }
@@ -120,7 +131,7 @@ void NestPrinter::open_work_items() {
     const std::string index = context_.index_type();
     out_.line("const int lane = threadIdx.x;");
     if (has_folds()) out_.line("int fold = 0;");
-    if (context_.shares_steps()) {
+    if (context_.shares_steps() || context_.transposes()) {
       out_.open("for (" + index + " item = begin + (" + index +
                 ")blockIdx.x; item < end; item += gridDim.x)");
       return;
@@ -139,6 +150,8 @@ std::vector<NestPrinter::Digit> NestPrinter::work_item_digits() const {
   for (size_t i = 0; i < kernel.parallel.size(); ++i) {
     if (i == context_.lane_dimension) {
       digits.push_back({"block", "blocks"});
+    } else if (context_.transposes() && i == size_t(kernel.thread_loop.transposed)) {
+      digits.push_back({"square", "squares"});
     } else {
       digits.push_back({"p" + text_of(i), name_of_size(kernel.parallel[i])});
     }

@@ -90,6 +90,10 @@ class NestPrinter {
   std::vector<uint32_t> packet_stores(const std::vector<uint32_t>& stores) const;
   // Of a GPU: the columns of a work item whose steps the threads of a block share.
   void print_columns();
+  // Of a GPU: a square along the lanes and another dimension, of which some loads go through shared
+  // memory.
+  void print_transposed();
+  void print_square_loads();
   // What the threads that share a work item have reduced each, combined; all get the results.
   void print_folds(const Reductions& reductions);
   void print_fold(const std::vector<Fold>& folds);

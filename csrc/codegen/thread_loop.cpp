@@ -29,6 +29,10 @@ constexpr int64_t kMostHeldValues = 64;
 // Steps of a reduction that threads share, each with a result in shared memory at the end.
 constexpr int kRowsOfThreads = 8;
 constexpr int64_t kStepsWorthSharing = 16;
+constexpr int64_t kMostFoldBytes = 40 * 1024;  // of the 48 KiB that any kernel may have
+// Of both sides of what is transposed; of an element in all loads that are.
+constexpr int64_t kLeastTransposed = 8;
+constexpr int64_t kMostTransposedBytes = 32;
 // Fewer threads than these in all leave a device idle.
 constexpr int64_t kDeviceThreads = 32768;
 
@@ -72,13 +76,15 @@ class Chooser {
     const bool along_rows = kernel_.axis == Axis::kReduction;
     if (lane_dimension(kernel_) == kNoDimension) return loop_;
     if (!along_rows && !kernel_.reduction.empty()) {
-      const bool many = number(kernel_.reduction.back()) >= kStepsWorthSharing;
-      if (many && number(kernel_.block) <= ThreadLoop::kColumns) loop_.rows = kRowsOfThreads;
+      if (can_share_steps()) loop_.rows = kRowsOfThreads;
       return loop_;
     }
     extent_ = number(along_rows ? kernel_.reduction.back() : kernel_.parallel.back());
     loop_.packet = static_cast<int>(packet());
-    if (loop_.packet == 1) return loop_;
+    if (loop_.packet == 1) {
+      if (!along_rows) loop_.transposed = transposed();
+      return loop_;
+    }
     if (!along_rows) {
       if (cost() <= kCheapCost) set_packets(kParallelElements);
       return loop_;
@@ -128,6 +134,36 @@ class Chooser {
     int64_t elements = std::min(kPacketBytes / widest, kMostPacketElements);
     while (elements > 1 && extent_ < elements * kWarp) elements /= 2;
     return elements;
+  }
+
+  bool can_share_steps() const {
+    int64_t bytes = 0;  // of shared memory for the folds: twice, and for arg reductions of indices
+    for (const Expr& expr : kernel_.exprs) {
+      if (!is_reduction(expr.op)) continue;
+      const bool is_arg = expr.op == Op::kReduceArgMax || expr.op == Op::kReduceArgMin;
+      bytes += int64_t{2} * kRowsOfThreads * ThreadLoop::kColumns * (is_arg ? 16 : 8);
+    }
+    return number(kernel_.reduction.back()) >= kStepsWorthSharing &&
+           number(kernel_.block) <= ThreadLoop::kColumns && bytes <= kMostFoldBytes;
+  }
+
+  // The dimension that most loads are transposed along, where they fit into shared memory.
+  int transposed() const {
+    int best = -1;
+    int64_t most = 0;
+    for (size_t dimension = 0; dimension + 1 < kernel_.parallel.size(); ++dimension) {
+      if (std::min(extent_, extent_of(dimension)) < kLeastTransposed) continue;
+      int64_t bytes = 0;
+      for (size_t i = 0; i < kernel_.exprs.size(); ++i) {
+        if (!is_transposed_load(kernel_, static_cast<ExprId>(i), dimension, varying_)) continue;
+        bytes +=
+            kernel_.exprs[i].type == Type::kDouble || kernel_.exprs[i].type == Type::kInt64 ? 8 : 4;
+      }
+      if (bytes <= most || bytes > kMostTransposedBytes) continue;
+      most = bytes;
+      best = static_cast<int>(dimension);
+    }
+    return best;
   }
 
   int cost() const {
@@ -234,6 +270,30 @@ class Chooser {
 bool is_packet_load(const Kernel& kernel, ExprId id, const std::vector<Dimensions>& varying) {
   const Expr& expr = kernel.exprs[id];
   return expr.op == Op::kLoad && is_packet(kernel, expr.access, expr.predicate, varying);
+}
+
+// Only of memory that the kernel does not write: the threads load for each other.
+bool is_transposed_load(const Kernel& kernel, ExprId id, size_t dimension,
+                        const std::vector<Dimensions>& varying) {
+  const Expr& expr = kernel.exprs[id];
+  if (expr.op != Op::kLoad || !runs_along(kernel, varying[id])) return false;
+  const Buffer& buffer = kernel.buffers[expr.buffer];
+  return buffer.exclusive && !buffer.written && expr.predicate == kNoPredicate &&
+         expr.access.indirect.empty() && expr.access.strides[dimension].is(1) &&
+         !expr.access.strides[lane_dimension(kernel)].is(0) &&
+         !expr.access.strides[lane_dimension(kernel)].is(1);
+}
+
+int64_t transposed_work_items(const Kernel& kernel, const std::vector<int64_t>& sizes) {
+  int64_t items = 1;
+  for (size_t i = 0; i < kernel.parallel.size(); ++i) {
+    const Size extent = kernel.parallel[i];
+    const int64_t number = extent.slot ? sizes[size_t(extent.value)] : extent.value;
+    const bool in_square =
+        i == size_t(kernel.thread_loop.transposed) || i + 1 == kernel.parallel.size();
+    items *= in_square ? divided(number, ThreadLoop::kColumns) : number;
+  }
+  return items;
 }
 
 bool is_packet_store(const Kernel& kernel, const Store& store,

@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "emulated_plan.h"
 #include "graph_evaluator.h"
+#include "nvrtc.h"
 #include "random_program.h"
 
 namespace torch_lazy {
@@ -70,6 +72,30 @@ TEST(CudaRandom, ComputesWhatWasRecorded) {
     kernels += run->kernels.size();
   }
   EXPECT_GT(kernels, 300u);
+}
+
+TEST(CudaRandom, CompilesForRealArchitecturesAndSpillsNothing) {
+  const testing::Nvrtc* const nvrtc = testing::Nvrtc::get();
+  if (nvrtc == nullptr) GTEST_SKIP() << "no libnvrtc: pip install nvidia-cuda-nvrtc";
+  const char* const architectures[] = {"sm_80", "sm_90", "sm_100"};
+  size_t kernels = 0;
+  for (uint32_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomProgram program(seed);
+    std::optional<EmulatedWindow> run;
+    try {
+      run = testing::run_emulated(program.window(), program.live(), kSmallGpu);
+    } catch (const c10::Error&) {
+      continue;  // as above
+    }
+    for (const KernelReport& kernel : run->kernels) {
+      const testing::NvrtcResult result =
+          nvrtc->compile(kernel.source, architectures[kernels++ % std::size(architectures)]);
+      EXPECT_TRUE(result.compiled) << result.log << kernel.source;
+      EXPECT_EQ(result.spilled_bytes, 0) << result.log << kernel.source;
+    }
+  }
+  EXPECT_GT(kernels, 30u);
 }
 
 }  // namespace

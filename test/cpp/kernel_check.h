@@ -134,14 +134,14 @@ inline void expect_emulated(const Kernel& kernel, const KernelArguments& argumen
   if (columns && !kernel.reduction.empty()) chosen.block = Size::constant(ThreadLoop::kColumns);
   chosen.thread_loop = choose_thread_loop(chosen, arguments.sizes);
   const ThreadLoop& loop = chosen.thread_loop;
-  const bool any_block = !loop.holds_row && loop.rows == 1;
+  const bool any_block = !loop.holds_row && loop.rows == 1 && loop.transposed < 0;
   for (const simt::Dim3 block : {simt::Dim3{32, 4}, simt::Dim3{96, 1}}) {
     expect_emulated(kernel, arguments, expected, tolerance, block);
     if (any_block) expect_emulated(chosen, arguments, expected, tolerance, block);
   }
   if (any_block) return;
   const auto threads = static_cast<uint32_t>(loop.holds_row ? loop.threads : ThreadLoop::kColumns);
-  const auto rows = loop.holds_row ? (threads == 32 ? 4u : 1u) : static_cast<uint32_t>(loop.rows);
+  const auto rows = loop.rows > 1 ? static_cast<uint32_t>(loop.rows) : threads == 32 ? 4u : 1u;
   expect_emulated(chosen, arguments, expected, tolerance, {threads, rows});
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/loop_ir.h"
+#include "codegen/thread_loop.h"
 #include "loop_numbers.h"
 
 namespace torch_lazy::codegen {
@@ -63,6 +64,7 @@ inline int64_t work_item_count(const Kernel& kernel, const KernelArguments& argu
   if (kernel.axis == Axis::kReduction || kernel.parallel.empty()) {
     return product_of(kernel.parallel, arguments);
   }
+  if (kernel.thread_loop.transposed >= 0) return transposed_work_items(kernel, arguments.sizes);
   std::vector<Size> others(kernel.parallel.begin(), kernel.parallel.end() - 1);
   const int64_t block = value_of(kernel.block, arguments);
   const int64_t last = value_of(kernel.parallel.back(), arguments);

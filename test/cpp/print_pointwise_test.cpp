@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernel_check.h"
@@ -97,6 +98,29 @@ TEST(PrintedPointwise, ReadsAndWritesAnyStride) {
                       {{random_elements(Type::kInt16, 7 * 90), Elements(Type::kInt16, 7 * 300)},
                        {7, 90, 270, 3},
                        {}});
+}
+
+TEST(PrintedPointwise, ReadsTransposedMatricesAndRowsOfThem) {
+  // y[p, r, c] = x[p, c, r] + z[p, r, c] + bias[r], in squares and parts of them.
+  LoopBuilder builder(Axis::kParallel, {slot(0), slot(1), slot(2)}, {}, Size::constant(64));
+  builder.kernel.size_slots = 4;
+  const uint32_t x = builder.input(Type::kBFloat16);
+  const uint32_t z = builder.input(Type::kFloat);
+  const uint32_t bias = builder.input(Type::kFloat);
+  const uint32_t y = builder.output(Type::kFloat);
+  const ExprId transposed = builder.cast(builder.load(x, {slot(3), one(), slot(1)}), Type::kFloat);
+  const ExprId sum = builder.op(Op::kAdd, {transposed, builder.load(z, {slot(3), slot(2), one()})});
+  const ExprId of_row = builder.load(bias, {Size::constant(0), one(), Size::constant(0)});
+  builder.store(y, {slot(3), slot(2), one()}, builder.op(Op::kAdd, {sum, of_row}));
+  for (const auto& [rows, columns] : {std::pair{32, 64}, std::pair{70, 41}, std::pair{8, 33}}) {
+    const int64_t matrix = int64_t{rows} * columns;
+    expect_as_evaluated(
+        builder.kernel,
+        {{random_elements(Type::kBFloat16, 2 * matrix), random_elements(Type::kFloat, 2 * matrix),
+          random_elements(Type::kFloat, rows), Elements(Type::kFloat, 2 * matrix)},
+         {2, rows, columns, matrix},
+         {}});
+  }
 }
 
 TEST(PrintedPointwise, ComputesInScalarsWithoutDimensions) {

@@ -1,0 +1,67 @@
+// NestPrinter's transposes: loads whose memory is contiguous along another dimension than that of
+// the lanes.
+//
+// A work item is a square along both dimensions. The threads load its elements along the one
+// (`square_first` + lane), leave them in shared memory, and read them along the other, where the
+// results are stored. A square has a column more than it needs, so that neither way has two threads
+// of a warp at one bank.
+
+#include "codegen/print_nest.h"
+
+namespace torch_lazy::codegen {
+namespace {
+
+std::string side_of_square() {
+  return std::to_string(ThreadLoop::kColumns);
+}
+
+}  // namespace
+
+void NestPrinter::print_transposed() {
+  const std::string side = side_of_square();
+  const Kernel& kernel = context_.kernel;
+  const auto transposed = static_cast<size_t>(kernel.thread_loop.transposed);
+  const std::string index = context_.index_type();
+  const auto print_range = [&](const std::string& prefix, const std::string& number, Size extent) {
+    out_.line("const " + index + " " + prefix + "first = " + number + " * " + side + ";");
+    out_.line("const " + index + " " + prefix +
+              "last = " + least(prefix + "first + " + side, name_of_size(extent)) + ";");
+  };
+  print_range("", "block", kernel.parallel.back());
+  print_range("square_", "square", kernel.parallel[transposed]);
+  print_square_loads();
+  out_.open("for (int row = threadIdx.y; row < square_last - square_first; row += blockDim.y)");
+  out_.line("const " + index + " " + name_of_index(context_, transposed) +
+            " = square_first + row;");
+  out_.line("const " + index + " i = first + lane;");
+  out_.line("const int n = i < last;");
+  print_work_item_scalars();
+  print_tile({0, 1, true});
+  out_.close();
+}
+
+void NestPrinter::print_square_loads() {
+  const std::string side = side_of_square();
+  const Kernel& kernel = context_.kernel;
+  std::vector<ExprId> loads;
+  for (ExprId id : context_.schedule.rows[0]) {
+    if (context_.is_transposed(id)) loads.push_back(id);
+  }
+  for (ExprId id : loads) {
+    out_.line(std::string("__shared__ ") + scalar_type(kernel.exprs[id].type) + " " +
+              name_of_square(context_, id) + "[" + side + "][" + side + " + 1];");
+  }
+  out_.line("__syncthreads();");  // all have read the square before
+  out_.open("for (int row = threadIdx.y; row < last - first; row += blockDim.y)");
+  out_.open("if (square_first + lane < square_last)");
+  for (ExprId id : loads) {
+    const std::string load = std::string("lazy_get_") + name_of(kernel.exprs[id].type);
+    out_.line(name_of_square(context_, id) +
+              "[row][lane] = " + context_.call(load, {accesses_.transposed_address(id)}) + ";");
+  }
+  out_.close();
+  out_.close();
+  out_.line("__syncthreads();");
+}
+
+}  // namespace torch_lazy::codegen
