@@ -20,10 +20,11 @@
 // `arguments` is a struct of 8-byte fields, passed by value: the buffers' pointers, the size slots,
 // the number slots; a launcher copies the three arrays one after the other. Threads (x) of a block
 // work on one work item together and blockDim.y work items are worked on at a time; a grid of any
-// size will do. blockDim.x is 32 or, with blockDim.y = 1, a multiple of 32; where the kernel holds
-// its rows or shares steps (ThreadLoop) the block is what it says there. blockDim.x * blockDim.y is
-// at most most_threads() (thread_loop.h). No dynamic shared memory. launch_shape() chooses such a
-// shape.
+// size will do. blockDim.x is 32 or, with blockDim.y = 1, a multiple of 32, and blockDim.x *
+// blockDim.y at most most_threads() (thread_loop.h). By the kernel's ThreadLoop the block is
+// `threads` along x where it holds its rows; 32 times `rows` where threads share its steps; 32
+// along x where it transposes; in the last two a block has one work item at a time. No dynamic
+// shared memory. launch_shape() chooses such a shape.
 #pragma once
 
 #include <cstddef>
