@@ -36,8 +36,18 @@ int NestPrinter::tile_copies(const Kernel& kernel, const Target& target, const S
   return copies_within(kernel.parallel.back(), cost <= 8 ? 4 : cost <= 24 ? 2 : 1, target.lanes);
 }
 
+// Threads that would do again what one does, for a single point, might read what that one has
+// written by then.
+void NestPrinter::print_leaving() {
+  const Kernel& kernel = context_.kernel;
+  const bool point = kernel.parallel.empty() && kernel.reduction.empty();
+  out_.line(context_.is_cuda() && point
+                ? "if (begin >= end || (blockIdx.x | threadIdx.x | threadIdx.y) != 0) return;"
+                : "if (begin >= end) return;");
+}
+
 void NestPrinter::print() {
-  out_.line("if (begin >= end) return;");
+  print_leaving();
   print_scratch();
   print_kernel_scalars();
   print_prefetch_range();

@@ -56,6 +56,7 @@ class NestPrinter {
   void print_reduction_range();
   void print_tile(const Body& body);
   void print_row_values(size_t level, const Body& body);
+  void print_leaving();
   void print_row_stores(const Body& body);
 
   void print_sweep(size_t number, const Body& tile);
