@@ -22,7 +22,7 @@ void raise_index_failure() {
   if (ticket == 0) [[likely]]
     return;
   try {
-    TORCH_CHECK_INDEX(false, "index out of range");
+    TORCH_CHECK_INDEX(false, "index out of range in self");
   } catch (const c10::Error&) {
     raise_late(ticket - 1, std::current_exception());
   }
