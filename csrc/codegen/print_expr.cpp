@@ -47,6 +47,9 @@ std::string value_text(const PrintContext& context, const AccessPrinter& accesse
   for (ExprId argument : expr.arguments) {
     arguments.push_back(read(context, argument, body, vector));
   }
+  // A lane outside of the range has no index, and must not report one.
+  if (expr.op == Op::kWithin && vector && body.masked)
+    arguments[0] = "(n > 0 ? " + arguments[0] + " : 0)";
   // Overloads go by the type of the values: select's first argument is a mask.
   const ExprId value = expr.arguments[expr.op == Op::kSelect ? 1 : 0];
   return context.call(function_name(context, expr),

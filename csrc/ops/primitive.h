@@ -117,9 +117,8 @@ enum class Op : uint8_t {
   // kFloat in [0, 1) of two kInt64: element `first` of the random stream that is keyed by `second`,
   // as torch_lazy::philox_uniform.
   kPhiloxUniform,
-  // kInt64, where a device tells bad indices late: the first operand where it is in [0, second),
-  // else 0,
-  // and the fourth has been written to the address that the third is.
+  // kInt64: the first operand where it is in [0, second). Elsewhere 0, and the fourth operand is
+  // stored at the address that the third one holds; for devices that tell of bad indices late.
   kWithin,
   // Over all reduction dimensions; the argument varies along them, the result does not. kFloat sums
   // are kept in several accumulators; the order of additions is not specified.

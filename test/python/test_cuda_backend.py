@@ -69,3 +69,20 @@ print("nvrtc" in times, "load" in times)
     second = run_on_device(script, TORCH_LAZY_CACHE_DIR=str(tmp_path))
 
     assert (first, second) == (["True False"], ["False True"])
+
+
+def test_threads_beyond_the_last_element_report_no_index():
+    script = """
+import torch_lazy
+
+table = torch.randn(131, device="lazy")
+indices = torch.arange(1, 132, device="lazy")
+def program():
+    return table.index_select(0, indices - 1) + table[torch.arange(131, device="lazy")]
+for _ in range(12):
+    result = program().cpu()
+    torch_lazy._C.wait_for_compiles(60.0)
+print(torch.equal(result, table.cpu() * 2), torch.lazy.metrics()["fallbacks"])
+"""
+
+    assert run_on_device(script) == ["True {}"]
