@@ -83,6 +83,15 @@ std::function<void()> named(std::function<void()> command) {
   };
 }
 
+// What the finder looks at belongs to a device, of which a child has none.
+[[maybe_unused]] const bool forgotten_by_children = (register_at_fork(
+                                                         LockOrder::kLeaf, [] {},
+                                                         [](bool in_child) {
+                                                           if (in_child)
+                                                             detail::late_failure_finder = nullptr;
+                                                         }),
+                                                     true);
+
 void set_late_failure_finder(void (*raise_found)()) {
   detail::late_failure_finder.store(raise_found, std::memory_order_release);
 }

@@ -114,8 +114,9 @@ class Run {
 
   void wait_for_device() const {
     const c10::Device device = launcher_.device();
-    if (!device.is_cpu())
-      c10::impl::getDeviceGuardImpl(device.type())->synchronizeDevice(device.index());
+    if (device.is_cpu()) return;
+    c10::impl::getDeviceGuardImpl(device.type())->synchronizeDevice(device.index());
+    raise_found_failures();
   }
 
   void perform(const AllocateStep& step) {

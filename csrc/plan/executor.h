@@ -16,11 +16,11 @@ namespace torch_lazy {
 // What a run asks of the device. The defaults go through ATen, so that they serve every device that
 // ATen has kernels for; a plan of library calls alone needs nothing else.
 //
-// A launcher for CUDA would override launch() with cuLaunchKernel on the current stream, and leave
-// the rest: ATen's allocations belong to the stream, so memory that a plan releases while a kernel
-// still reads it goes only to what is launched later on that stream. run() then returns before the
-// work is done; outputs are ordered by the stream as those of every CUDA operator are. Whatever
-// needs a result on the host waits for the stream: all_within() does, by default, through item().
+// The one for CUDA launches on the current stream. ATen's allocations belong to the stream, so
+// memory that a plan releases while a kernel still reads it goes only to what is launched later on
+// that stream. run() then returns before the work is done; outputs are ordered by the stream as
+// those of every CUDA operator are. Whatever needs a result on the host waits for the stream:
+// all_within() does, by default, through item().
 //
 // A launcher is used by one run at a time and keeps nothing between runs.
 class TORCH_LAZY_API Launcher {
