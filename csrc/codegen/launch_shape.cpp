@@ -29,7 +29,7 @@ int64_t elements_along_lanes(const LoweredKernel& lowered) {
 
 LaunchShape of_blocks(int64_t x, int64_t y, int64_t wanted, int64_t device_threads) {
   const int64_t resident = std::max<int64_t>(device_threads / (x * y), 1);
-  return {uint32_t(x), uint32_t(y), uint32_t(std::min(wanted, resident)), 0};
+  return {uint32_t(x), uint32_t(y), uint32_t(std::min(wanted, resident))};
 }
 
 }  // namespace

@@ -12,7 +12,6 @@ namespace torch_lazy::codegen {
 struct GpuLimits {
   int multiprocessors = 1;
   int threads_per_multiprocessor = 1024;
-  int64_t shared_bytes_per_block = 48 * 1024;
 };
 
 // Of cuLaunchKernel; what is not named here is 1.
@@ -20,7 +19,6 @@ struct LaunchShape {
   uint32_t block_x = 32;
   uint32_t block_y = 1;
   uint32_t grid_x = 1;
-  uint32_t shared_bytes = 0;  // dynamic
 
   bool operator==(const LaunchShape&) const = default;
 };

@@ -119,8 +119,7 @@ class EmulatedLauncher final : public Launcher {
     const auto program = simt::Program::compile(printed.source);
     const simt::Dim3 grid{shape.grid_x}, block{shape.block_x, shape.block_y};
     reports_.push_back({lowered.kernel.name, printed.source, block,
-                        simt::run(memory_, {*program, printed.entry, grid, block, parameters,
-                                            shape.shared_bytes})});
+                        simt::run(memory_, {*program, printed.entry, grid, block, parameters})});
   }
 
  private:

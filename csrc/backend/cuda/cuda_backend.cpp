@@ -8,7 +8,6 @@
 #include <array>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "backend/cuda/cuda_launcher.h"
@@ -36,9 +35,10 @@ using cuda::CudaKernel;
 
 constexpr codegen::Target kTarget{.kind = codegen::Target::Kind::kCuda};
 
-// What a device takes as parameters of a kernel from CUDA 12.1 on, where it is one that NVRTC 12
-// compiles for. begin and end are 16 bytes of it.
-constexpr size_t kMostArgumentBytes = 32764 - 16;
+// What a device takes as parameters of a kernel, from CUDA 12.1 on and before. begin and end are 16
+// bytes of it.
+constexpr size_t kMostArgumentBytes = 32764 - 16, kMostArgumentBytesBefore = 4096 - 16;
+constexpr int kVersionOfManyArguments = 12010;  // of the driver and NVRTC both
 
 // Printed with a name of its own: kernels of one image have the same name where they are the same.
 PrintedKernel print(const LoweredKernel& lowered) {
@@ -53,17 +53,18 @@ PrintedKernel print(const LoweredKernel& lowered) {
 
 void check_arguments(const LoweredKernel& lowered) {
   const size_t bytes = 8 * (lowered.buffers.size() + lowered.sizes.size() + lowered.numbers.size());
-  TORCH_CHECK(bytes <= kMostArgumentBytes, "kernel ", lowered.kernel.name, " has ", bytes,
-              " bytes of arguments; a device takes ", kMostArgumentBytes);
+  const cuda::NvrtcLibrary nvrtc = cuda::nvrtc_library();
+  const int version = std::min(cuda::driver().version, 1000 * nvrtc.major + 10 * nvrtc.minor);
+  const size_t most =
+      version >= kVersionOfManyArguments ? kMostArgumentBytes : kMostArgumentBytesBefore;
+  TORCH_CHECK(bytes <= most, "kernel ", lowered.kernel.name, " has ", bytes,
+              " bytes of arguments; a device takes ", most);
 }
 
 class CudaBackend final : public Backend {
  public:
-  // Raises where a library is missing.
-  CudaBackend() {
-    cuda::driver();
-    cuda::nvrtc_library();
-  }
+  // Raises where a library is missing, or the device is too old.
+  CudaBackend() { cuda::compiled_architecture(cuda::device_properties(0).architecture); }
 
   std::optional<c10::DeviceType> device_type() const override { return c10::DeviceType::CUDA; }
 
@@ -91,8 +92,7 @@ class CudaBackend final : public Backend {
 
  private:
   std::vector<CudaKernel> compile_kernels(Plan& plan, const cuda::DeviceProperties& device) {
-    const codegen::GpuLimits limits{device.multiprocessors, device.threads_per_multiprocessor,
-                                    device.shared_bytes_per_block};
+    const codegen::GpuLimits limits{device.multiprocessors, device.threads_per_multiprocessor};
     std::vector<CudaKernel> kernels;
     std::vector<PrintedKernel> printed;
     for (PlanStep& step : plan.steps) {

@@ -40,7 +40,7 @@ void CudaLauncher::launch(const KernelStep& step, c10::ArrayRef<void*> pointers)
   const codegen::LaunchShape& shape = kernel.shape;
   const Result result =
       driver().launch(kernel.code->kernel, shape.grid_x, 1, 1, shape.block_x, shape.block_y, 1,
-                      shape.shared_bytes, stream, parameters, nullptr);
+                      /*shared_bytes=*/0, stream, parameters, nullptr);
   if (result != kSuccess) [[unlikely]]
     check(result, fmt::format("kernel {} cannot be launched", kernel.name));
 }

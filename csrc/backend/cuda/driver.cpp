@@ -27,6 +27,7 @@ Driver open_driver() {
   find("cuGetErrorName", driver.error_name);
   find("cuGetErrorString", driver.error_text);
   find("cuDeviceGetCount", driver.device_count);
+  find("cuDeviceGet", driver.device);
   find("cuDeviceGetAttribute", driver.device_attribute);
   find("cuDeviceGetName", driver.device_name);
   find("cuCtxGetCurrent", driver.current_context);
@@ -38,6 +39,12 @@ Driver open_driver() {
   find("cuMemHostAlloc", driver.allocate_host);
   find("cuLaunchKernel", driver.launch);
   return driver;
+}
+
+int handle_of(c10::DeviceIndex ordinal) {
+  int device = 0;
+  check(driver().device(&device, ordinal), fmt::format("there is no device cuda:{}", int(ordinal)));
+  return device;
 }
 
 int attribute(Attribute which, int device) {
@@ -53,7 +60,7 @@ Context primary_context(c10::DeviceIndex device) {
   const std::lock_guard<std::mutex> lock(mutex);
   Context& context = contexts.at(size_t(device));
   if (!context)
-    check(driver().retain_primary_context(&context, device),
+    check(driver().retain_primary_context(&context, handle_of(device)),
           fmt::format("there is no context for device cuda:{}", int(device)));
   return context;
 }
@@ -81,12 +88,13 @@ void check(Result result, const std::string& what) {
   TORCH_CHECK(false, what, ": ", describe(result));
 }
 
-DeviceProperties device_properties(c10::DeviceIndex device) {
+DeviceProperties device_properties(c10::DeviceIndex ordinal) {
   check(driver().init(0), "CUDA's driver cannot be initialized");
   int count = 0;
   check(driver().device_count(&count), "devices cannot be counted");
-  TORCH_CHECK(device >= 0 && device < count, "there is no device cuda:", int(device),
+  TORCH_CHECK(ordinal >= 0 && ordinal < count, "there is no device cuda:", int(ordinal),
               ": the driver has ", count);
+  const int device = handle_of(ordinal);
   std::array<char, 256> name{};
   check(driver().device_name(name.data(), int(name.size()), device), "a device has no name");
   DeviceProperties properties;
@@ -96,7 +104,6 @@ DeviceProperties device_properties(c10::DeviceIndex device) {
   properties.multiprocessors = attribute(Attribute::kMultiprocessors, device);
   properties.threads_per_multiprocessor =
       attribute(Attribute::kMaxThreadsPerMultiprocessor, device);
-  properties.shared_bytes_per_block = attribute(Attribute::kMaxSharedMemoryPerBlock, device);
   return properties;
 }
 

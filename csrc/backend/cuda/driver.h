@@ -25,7 +25,6 @@ using Stream = void*;                   // CUstream
 
 // CUdevice_attribute
 enum class Attribute : int {
-  kMaxSharedMemoryPerBlock = 8,
   kMultiprocessors = 16,
   kMaxThreadsPerMultiprocessor = 39,
   kComputeCapabilityMajor = 75,
@@ -44,6 +43,7 @@ struct Driver {
   Result (*error_name)(Result error, const char** name);
   Result (*error_text)(Result error, const char** text);
   Result (*device_count)(int* count);
+  Result (*device)(int* device, int ordinal);
   Result (*device_attribute)(int* value, Attribute attribute, int device);
   Result (*device_name)(char* name, int length, int device);
   Result (*current_context)(Context* context);
@@ -76,7 +76,6 @@ struct DeviceProperties {
   int architecture = 0;  // 90 for compute capability 9.0
   int multiprocessors = 0;
   int threads_per_multiprocessor = 0;
-  int64_t shared_bytes_per_block = 0;
 };
 
 // Initializes the driver. Raises c10::Error where that fails or there is no such device.

@@ -7,6 +7,7 @@
 #include <exception>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -129,13 +130,14 @@ std::shared_ptr<const LoadedKernel> KernelLibraries::from_disk(const std::string
   const std::optional<std::string> id = disk_->get(disk_key_of_kernel(key));
   if (!id) return nullptr;
   const PassTimer timer("load");
-  std::shared_ptr<const void> library = images_[*id].lock();
+  const auto loaded = images_.find(*id);
+  std::shared_ptr<const void> library = loaded == images_.end() ? nullptr : loaded->second.lock();
   const std::optional<std::string> image =
       library ? std::nullopt : disk_->get(disk_key_of_image(*id));
   if (!library && !image) return nullptr;
   try {
     if (!library) images_[*id] = library = load_image(*image);
-    return kernel_of(library, entry, image ? image->size() : 0);
+    return kernel_of(library, entry, image ? image->size() : 0);  // once for the image
   } catch (const c10::Error&) {
     disk_->remove(disk_key_of_image(*id));
     return nullptr;
@@ -156,8 +158,13 @@ void KernelLibraries::compile(const std::vector<const PrintedKernel*>& kernels,
     }
   };
   std::vector<std::thread> others;
-  for (size_t i = 1; i < programs.size(); ++i) others.emplace_back(compile_one, i);
+  size_t left = 1;  // of the programs: the first that no other thread has
+  try {
+    for (; left < programs.size(); ++left) others.emplace_back(compile_one, left);
+  } catch (const std::system_error&) {  // the system has no more threads
+  }
   compile_one(0);
+  for (; left < programs.size(); ++left) compile_one(left);
   for (std::thread& other : others) other.join();
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);

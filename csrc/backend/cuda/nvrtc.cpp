@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/cuda/driver.h"
 #include "backend/cuda/open_library.h"
 
 namespace torch_lazy::cuda {
@@ -37,12 +38,21 @@ struct Nvrtc {
   int (*architectures)(int* architectures);  // 90 for sm_90, ascending
 };
 
-// Of CUDA 11 the library had its minor version in its name, and it cannot make machine code for
-// today's devices.
+constexpr int kOldestMajor = 12;
+constexpr int kOldestArchitecture = 70;  // has parameters that are constants of the whole grid
+
+// The newest first of those whose images the driver takes.
+std::vector<std::string> library_names() {
+  std::vector<std::string> names;
+  for (int major = driver().version / 1000; major >= kOldestMajor; --major)
+    names.push_back(fmt::format("libnvrtc.so.{}", major));
+  names.emplace_back("libnvrtc.so");
+  return names;
+}
+
 Nvrtc open_nvrtc() {
   Nvrtc nvrtc;
-  nvrtc.library =
-      open_library("NVRTC, CUDA's compiler", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"});
+  nvrtc.library = open_library("NVRTC, CUDA's compiler", library_names());
   const auto find = [&](const char* name, auto& function) {
     resolve(nvrtc.library, name, function);
   };
@@ -68,7 +78,7 @@ const Nvrtc& nvrtc() {
   return opened;
 }
 
-void check(int result, const char* what) {
+void check_result(int result, const char* what) {
   if (result != 0)
     throw std::runtime_error(fmt::format("NVRTC cannot {}: {}", what, nvrtc().error_text(result)));
 }
@@ -86,18 +96,20 @@ bool is_machine_code(std::string_view architecture) {
 
 std::string log_of(Program program) {
   size_t bytes = 0;
-  check(nvrtc().log_size(program, &bytes), "tell its messages");
+  check_result(nvrtc().log_size(program, &bytes), "tell its messages");
   std::string log(bytes, '\0');
-  check(nvrtc().log(program, log.data()), "tell its messages");
+  check_result(nvrtc().log(program, log.data()), "tell its messages");
   while (!log.empty() && (log.back() == '\0' || log.back() == '\n')) log.pop_back();
   return log;
 }
 
 std::string image_of(Program program, bool machine_code) {
   size_t bytes = 0;
-  check((machine_code ? nvrtc().cubin_size : nvrtc().ptx_size)(program, &bytes), "make an image");
+  check_result((machine_code ? nvrtc().cubin_size : nvrtc().ptx_size)(program, &bytes),
+               "make an image");
   std::string image(bytes, '\0');
-  check((machine_code ? nvrtc().cubin : nvrtc().ptx)(program, image.data()), "make an image");
+  check_result((machine_code ? nvrtc().cubin : nvrtc().ptx)(program, image.data()),
+               "make an image");
   return image;
 }
 
@@ -108,10 +120,15 @@ NvrtcLibrary nvrtc_library() {
 }
 
 std::string compiled_architecture(int device_architecture) {
+  if (device_architecture < kOldestArchitecture)
+    throw std::runtime_error(
+        fmt::format("the device has compute capability {}.{}: kernels need {}.{} or later",
+                    device_architecture / 10, device_architecture % 10, kOldestArchitecture / 10,
+                    kOldestArchitecture % 10));
   int count = 0;
-  check(nvrtc().architecture_count(&count), "list architectures");
+  check_result(nvrtc().architecture_count(&count), "list architectures");
   std::vector<int> known(static_cast<size_t>(count));
-  check(nvrtc().architectures(known.data()), "list architectures");
+  check_result(nvrtc().architectures(known.data()), "list architectures");
   int nearest = 0;
   for (const int each : known)
     if (each <= device_architecture) nearest = std::max(nearest, each);
@@ -130,8 +147,8 @@ std::string describe_compiler(const std::string& architecture) {
 
 std::string compile_program(const std::string& source, const std::string& architecture) {
   Program created = nullptr;
-  check(nvrtc().create(&created, source.c_str(), "torch_lazy.cu", 0, nullptr, nullptr),
-        "take a program");
+  check_result(nvrtc().create(&created, source.c_str(), "torch_lazy.cu", 0, nullptr, nullptr),
+               "take a program");
   const std::unique_ptr<Program, void (*)(Program*)> program(
       &created, [](Program* made) { nvrtc().destroy(made); });
   const std::string target = architecture_option(architecture);

@@ -14,8 +14,8 @@ struct NvrtcLibrary {
   int major = 0, minor = 0;  // of the CUDA that it is from
 };
 
-// Opens the library: PyTorch's own where it is loaded. Raises std::runtime_error where there is
-// none.
+// Opens the library: what the process has loaded already, else the newest that the driver is not
+// too old for. Raises std::runtime_error where there is none.
 NvrtcLibrary nvrtc_library();
 
 // What is compiled for a device of architecture 90: "sm_90", machine code, or code of the nearest

@@ -31,8 +31,10 @@ std::string site_packages() {
 
 // NVIDIA's packages have had a folder each, and one for all.
 std::vector<std::string> files_in_packages(const std::string& name) {
-  const std::string pattern = site_packages() + "/nvidia/*/lib/" + name;
   std::vector<std::string> files;
+  const std::string folder = site_packages();
+  if (folder.empty()) return files;
+  const std::string pattern = folder + "/nvidia/*/lib/" + name;
   glob_t matches;
   if (glob(pattern.c_str(), 0, nullptr, &matches) == 0)
     files.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);

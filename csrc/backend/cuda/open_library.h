@@ -11,8 +11,8 @@ struct OpenedLibrary {
   std::string file;        // as the loader names it
 };
 
-// The first of `names` ("libnvrtc.so.13") that is there: what the process has loaded already, which
-// is PyTorch's own, then the packages "nvidia-..." installed beside PyTorch, then the system's.
+// The first of `names` ("libnvrtc.so.13") that is there: what the process has loaded already, then
+// the packages "nvidia-..." installed beside PyTorch, then the system's.
 // Raises std::runtime_error that says `what` was looked for under which names, and what the loader
 // said.
 OpenedLibrary open_library(const std::string& what, const std::vector<std::string>& names);
