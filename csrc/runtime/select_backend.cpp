@@ -1,5 +1,6 @@
 #include "runtime/select_backend.h"
 
+#include <ATen/Context.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <fmt/format.h>
 
@@ -111,7 +112,8 @@ Backend& available_backend(const std::string& name) {
 bool lives_on_cuda() {
   if (const std::string device = device_name(); !device.empty())
     return device == "cuda" || device.starts_with("cuda:");
-  return c10::impl::hasDeviceGuardImpl(c10::kCUDA) &&
+  // ROCm takes CUDA's name for its devices.
+  return c10::impl::hasDeviceGuardImpl(c10::kCUDA) && !at::Context::hasROCM() &&
          c10::impl::getDeviceGuardImpl(c10::kCUDA)->deviceCount() > 0;
 }
 
@@ -141,7 +143,8 @@ std::string settle_backend() {
   }
   set_backend_name(kReferenceBackend);
   return fmt::format(
-      "no kernels are compiled, backend '{}' runs windows operation by operation: {}",
+      "no kernels are compiled{}, backend '{}' runs windows operation by operation: {}",
+      on_cuda ? " for CUDA, where device lazy is unless TORCH_LAZY_DEVICE=cpu" : "",
       kReferenceBackend, why);
 }
 

@@ -120,8 +120,10 @@ def test_every_backend_is_listed_with_where_it_comes_from(vendor_libraries, vend
 
     done = run_with(vendor, "print(*torch.lazy.backends(), sep='\\n')")
 
-    assert printed(done) == [
-        "cpu (built in): available",
+    cpu, cuda, *others = printed(done)
+    assert cpu == "cpu (built in): available"
+    assert cuda.startswith("cuda (built in): ")
+    assert others == [
         "reference (built in): available",
         f"absent (absent_package 1.0, {absent}): backend 'absent' cannot be loaded from "
         f"'{absent}': there is no such file: install the package that brings it again",
@@ -136,8 +138,8 @@ def test_an_unknown_name_says_what_there_is(vendor):
     )
 
     assert printed(done) == [
-        "no backend is named 'abacus': there are 'cpu', 'reference', 'vendor'; another one comes "
-        "with a package that has an entry point 'abacus' in the group 'torch_lazy.backends'",
+        "no backend is named 'abacus': there are 'cpu', 'cuda', 'reference', 'vendor'; another one "
+        "comes with a package that has an entry point 'abacus' in the group 'torch_lazy.backends'",
         "cpu",
     ]
 
@@ -207,7 +209,7 @@ def test_a_package_cannot_take_the_name_of_a_built_in_backend(packages, vendor_l
 
     done = run_with(packages, "print(*torch.lazy.backends(), sep='\\n')")
 
-    built_in, _, other = printed(done)
+    built_in, *_, other = printed(done)
     assert built_in == "cpu (built in): available"
     assert "the library calls its backend 'vendor'" in other
 
