@@ -123,13 +123,6 @@ class Estimate {
   const std::vector<AxisSet> varying_;
 };
 
-AxisSet reduced_axes(const Draft& draft) {
-  AxisSet reduced = 0;
-  for (size_t axis = 0; axis < draft.reduced.size(); ++axis)
-    if (draft.reduced[axis]) reduced |= bit(axis);
-  return reduced;
-}
-
 double bytes_of(const Draft& draft, const Access& access, Type type) {
   double bytes = double(bytes_of(type));
   for (size_t axis = 0; axis < draft.extents.size(); ++axis)

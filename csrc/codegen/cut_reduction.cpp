@@ -38,13 +38,6 @@ bool can_be_combined(Op op) {
   }
 }
 
-AxisSet reduced_axes(const Draft& draft) {
-  AxisSet reduced = 0;
-  for (size_t axis = 0; axis < draft.reduced.size(); ++axis)
-    if (draft.reduced[axis]) reduced |= AxisSet(1) << axis;
-  return reduced;
-}
-
 class Cutter {
  public:
   Cutter(Draft draft, Axis lanes, int64_t chunk)

@@ -43,10 +43,15 @@ size_t parallel_count(const Draft& draft) {
   return size_t(std::count(draft.reduced.begin(), draft.reduced.end(), false));
 }
 
-std::vector<AxisSet> varying_axes(const Draft& draft) {
+AxisSet reduced_axes(const Draft& draft) {
   AxisSet reduced = 0;
   for (size_t axis = 0; axis < draft.reduced.size(); ++axis)
     if (draft.reduced[axis]) reduced |= AxisSet(1) << axis;
+  return reduced;
+}
+
+std::vector<AxisSet> varying_axes(const Draft& draft) {
+  const AxisSet reduced = reduced_axes(draft);
   std::vector<AxisSet> varying(draft.exprs.size());
   for (size_t i = 0; i < draft.exprs.size(); ++i) {
     const Expr& expr = draft.exprs[i];

@@ -11,6 +11,7 @@ namespace torch_lazy::codegen {
 using AxisSet = uint64_t;  // bit i: axis i; a draft has at most 64
 
 size_t parallel_count(const Draft& draft);
+AxisSet reduced_axes(const Draft& draft);
 
 // By expression: the axes along which its value changes.
 std::vector<AxisSet> varying_axes(const Draft& draft);
