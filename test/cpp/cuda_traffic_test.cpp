@@ -184,12 +184,11 @@ bool has_wide_access(const std::string& ptx) {
 
 // As NVIDIA's compiler makes it.
 void check_machine_code(const KernelReport& kernel, const Bounds& bounds, bool is_main) {
-  const testing::Nvrtc* const nvrtc = testing::Nvrtc::get();
-  if (nvrtc == nullptr) return;
-  const testing::NvrtcResult result = nvrtc->compile(kernel.source, "sm_90");
+  const testing::Nvrtc& nvrtc = testing::Nvrtc::get();
+  const testing::NvrtcResult result = nvrtc.compile(kernel.source, "sm_90");
   EXPECT_TRUE(result.compiled) << result.log << kernel.source;
   EXPECT_EQ(result.spilled_bytes, 0) << result.log << kernel.source;
-  const bool wide = has_wide_access(nvrtc->ptx(kernel.source, "compute_90"));
+  const bool wide = has_wide_access(nvrtc.ptx(kernel.source, "compute_90"));
   EXPECT_TRUE(!is_main || wide == bounds.wide) << kernel.source;
   std::printf(" %9d %5s", result.registers, wide ? "wide" : "");
 }

@@ -1,15 +1,14 @@
-// NVIDIA's own compiler, which needs no GPU. It is there where the package nvidia-cuda-nvrtc
-// (tools/requirements.txt) is installed beside PyTorch.
+// NVIDIA's own compiler, which needs no GPU, of the package nvidia-cuda-nvrtc that
+// tools/requirements.txt has installed beside PyTorch.
 #pragma once
 
 #include <dlfcn.h>
-#include <glob.h>
-#include <link.h>
 
-#include <cstdio>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
-#include <vector>
+
+#include "backend/cuda/open_library.h"
 
 namespace torch_lazy::testing {
 
@@ -25,13 +24,10 @@ struct NvrtcResult {
 
 class Nvrtc {
  public:
-  // Null where the library is not found.
-  static const Nvrtc* get() {
-    static const Nvrtc* const kNvrtc = []() -> const Nvrtc* {
-      void* const library = open();
-      return library == nullptr ? nullptr : new Nvrtc(library);
-    }();
-    return kNvrtc;
+  // Raises std::runtime_error where the package is not there.
+  static const Nvrtc& get() {
+    static const Nvrtc& nvrtc = *new Nvrtc(open());
+    return nvrtc;
   }
 
   // `architecture` as "sm_90".
@@ -91,30 +87,10 @@ class Nvrtc {
     resolve(destroy_, "nvrtcDestroyProgram");
   }
 
-  // "<site-packages>" of the PyTorch that this process has loaded.
-  static std::string site_packages() {
-    std::string found;
-    dl_iterate_phdr(
-        [](dl_phdr_info* info, size_t, void* result) {
-          const std::string path = info->dlpi_name;
-          const size_t at = path.rfind("/torch/lib/");
-          if (at == std::string::npos) return 0;
-          *static_cast<std::string*>(result) = path.substr(0, at);
-          return 1;
-        },
-        &found);
-    return found;
-  }
-
   static void* open() {
-    glob_t matches;
-    void* library = nullptr;
-    const std::string pattern = site_packages() + "/nvidia/*/lib/libnvrtc.so.*";
-    if (glob(pattern.c_str(), 0, nullptr, &matches) == 0) {
-      library = dlopen(matches.gl_pathv[0], RTLD_NOW | RTLD_LOCAL);
-    }
-    globfree(&matches);
-    return library;
+    for (const std::string& file : cuda::files_in_packages("libnvrtc.so.*"))
+      if (void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+    throw std::runtime_error("no libnvrtc beside PyTorch: pip install nvidia-cuda-nvrtc");
   }
 
   // Of the first place where `what` stands behind a number; 0 where it stands nowhere.

@@ -29,19 +29,6 @@ std::string site_packages() {
   return found;
 }
 
-// NVIDIA's packages have had a folder each, and one for all.
-std::vector<std::string> files_in_packages(const std::string& name) {
-  std::vector<std::string> files;
-  const std::string folder = site_packages();
-  if (folder.empty()) return files;
-  const std::string pattern = folder + "/nvidia/*/lib/" + name;
-  glob_t matches;
-  if (glob(pattern.c_str(), 0, nullptr, &matches) == 0)
-    files.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
-  globfree(&matches);
-  return files;
-}
-
 std::string file_of(void* handle, const std::string& otherwise) {
   link_map* map = nullptr;
   const bool known = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name[0] != '\0';
@@ -49,6 +36,19 @@ std::string file_of(void* handle, const std::string& otherwise) {
 }
 
 }  // namespace
+
+// NVIDIA's packages have had a folder each, and one for all.
+std::vector<std::string> files_in_packages(const std::string& pattern) {
+  std::vector<std::string> files;
+  const std::string folder = site_packages();
+  if (folder.empty()) return files;
+  const std::string everywhere = folder + "/nvidia/*/lib/" + pattern;
+  glob_t matches;
+  if (glob(everywhere.c_str(), 0, nullptr, &matches) == 0)
+    files.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
+  globfree(&matches);
+  return files;
+}
 
 OpenedLibrary open_library(const std::string& what, const std::vector<std::string>& names) {
   for (const std::string& name : names)

@@ -17,6 +17,9 @@ struct OpenedLibrary {
 // said.
 OpenedLibrary open_library(const std::string& what, const std::vector<std::string>& names);
 
+// The files in NVIDIA's packages beside PyTorch whose names match the pattern ("libnvrtc.so.*").
+std::vector<std::string> files_in_packages(const std::string& pattern);
+
 // Null where the library has no such function.
 void* find_function(const OpenedLibrary& library, const char* name);
 
