@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <set>
-#include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -71,23 +72,16 @@ std::vector<std::vector<const PrintedKernel*>> programs_of(
   return programs;
 }
 
-std::shared_ptr<const void> load_image(const std::string& image) {
-  Library library = nullptr;
-  check(driver().load_library(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
-        "compiled kernels cannot be loaded");
-  return {library, [](const void* loaded) {
-            driver().unload_library(static_cast<Library>(const_cast<void*>(loaded)));
-          }};
+Library handle_of(const std::shared_ptr<const void>& library) {
+  return static_cast<Library>(const_cast<void*>(library.get()));
 }
 
-std::shared_ptr<const LoadedKernel> kernel_of(const std::shared_ptr<const void>& library,
-                                              const std::string& entry, size_t image_bytes) {
+std::shared_ptr<const LoadedKernel> kernel_of(std::shared_ptr<const void> library,
+                                              const std::string& entry) {
   auto loaded = std::make_shared<LoadedKernel>();
-  check(driver().library_kernel(
-            &loaded->kernel, static_cast<Library>(const_cast<void*>(library.get())), entry.c_str()),
+  check(driver().library_kernel(&loaded->kernel, handle_of(library), entry.c_str()),
         fmt::format("kernel {} is not in its image", entry));
-  loaded->image_bytes = image_bytes;
-  loaded->library = library;
+  loaded->library = std::move(library);
   return loaded;
 }
 
@@ -96,21 +90,20 @@ std::shared_ptr<const LoadedKernel> kernel_of(const std::shared_ptr<const void>&
 LoadedKernels KernelLibraries::load(const std::vector<PrintedKernel>& kernels,
                                     const std::string& architecture) {
   const std::string compiler = describe_compiler(architecture);
-  const auto find_all = [&](std::vector<const PrintedKernel*>* missing) {
-    LoadedKernels found;
-    std::set<std::string> listed;
-    for (const PrintedKernel& kernel : kernels) {
-      const std::string key = key_of(kernel, compiler);
-      found.push_back(find(key, kernel.entry));
-      if (!found.back() && missing && listed.insert(key).second) missing->push_back(&kernel);
-    }
-    return found;
-  };
+  LoadedKernels loaded;
+  std::vector<std::string> keys;
+  std::set<std::string_view> listed;
   std::vector<const PrintedKernel*> missing;
-  LoadedKernels loaded = find_all(&missing);
+  keys.reserve(kernels.size());  // `listed` refers to what is in it
+  for (const PrintedKernel& kernel : kernels) {
+    const std::string& key = keys.emplace_back(key_of(kernel, compiler));
+    loaded.push_back(find(key, kernel.entry));
+    if (!loaded.back() && listed.insert(key).second) missing.push_back(&kernel);
+  }
   if (missing.empty()) return loaded;
   compile(missing, architecture);
-  loaded = find_all(nullptr);
+  for (size_t i = 0; i < kernels.size(); ++i)
+    if (!loaded[i]) loaded[i] = kernels_.at(keys[i]);
   drop_unused();
   return loaded;
 }
@@ -119,7 +112,7 @@ std::shared_ptr<const LoadedKernel> KernelLibraries::find(const std::string& key
                                                           const std::string& entry) {
   if (const auto found = kernels_.find(key); found != kernels_.end()) return found->second;
   std::shared_ptr<const LoadedKernel> loaded = from_disk(key, entry);
-  if (loaded) add(key, loaded);
+  if (loaded) kernels_[key] = loaded;
   return loaded;
 }
 
@@ -130,14 +123,16 @@ std::shared_ptr<const LoadedKernel> KernelLibraries::from_disk(const std::string
   const std::optional<std::string> id = disk_->get(disk_key_of_kernel(key));
   if (!id) return nullptr;
   const PassTimer timer("load");
-  const auto loaded = images_.find(*id);
-  std::shared_ptr<const void> library = loaded == images_.end() ? nullptr : loaded->second.lock();
-  const std::optional<std::string> image =
-      library ? std::nullopt : disk_->get(disk_key_of_image(*id));
-  if (!library && !image) return nullptr;
+  const auto known = images_.find(*id);
+  std::shared_ptr<const void> library =
+      known == images_.end() ? nullptr : known->second.library.lock();
   try {
-    if (!library) images_[*id] = library = load_image(*image);
-    return kernel_of(library, entry, image ? image->size() : 0);  // once for the image
+    if (!library) {
+      const std::optional<std::string> image = disk_->get(disk_key_of_image(*id));
+      if (!image) return nullptr;
+      library = load_image(*id, *image);
+    }
+    return kernel_of(std::move(library), entry);
   } catch (const c10::Error&) {
     disk_->remove(disk_key_of_image(*id));
     return nullptr;
@@ -170,30 +165,34 @@ void KernelLibraries::compile(const std::vector<const PrintedKernel*>& kernels,
     if (error) std::rethrow_exception(error);
   const std::string compiler = describe_compiler(architecture);
   for (size_t i = 0; i < programs.size(); ++i) {
-    const std::shared_ptr<const void> library = load_image(images[i].bytes);
-    images_[images[i].id] = library;
+    const std::shared_ptr<const void> library = load_image(images[i].id, images[i].bytes);
     if (disk_) disk_->put(disk_key_of_image(images[i].id), images[i].bytes);
     for (const PrintedKernel* kernel : programs[i]) {
       const std::string key = key_of(*kernel, compiler);
-      add(key, kernel_of(library, kernel->entry, images[i].bytes.size() / programs[i].size()));
+      kernels_[key] = kernel_of(library, kernel->entry);
       if (disk_) disk_->put(disk_key_of_kernel(key), images[i].id);
     }
   }
 }
 
-void KernelLibraries::add(const std::string& key, std::shared_ptr<const LoadedKernel> kernel) {
-  bytes_ += kernel->image_bytes;
-  kernels_[key] = std::move(kernel);
+std::shared_ptr<const void> KernelLibraries::load_image(const std::string& id,
+                                                        const std::string& image) {
+  Library loaded = nullptr;
+  check(driver().load_library(&loaded, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+        "compiled kernels cannot be loaded");
+  std::shared_ptr<const void> library(loaded,
+                                      [loaded](const void*) { driver().unload_library(loaded); });
+  images_[id] = {library, image.size()};
+  return library;
 }
 
 void KernelLibraries::drop_unused() {
-  if (bytes_ <= kCacheBytes) return;
-  std::erase_if(kernels_, [&](const auto& entry) {
-    if (entry.second.use_count() > 1) return false;
-    bytes_ -= entry.second->image_bytes;
-    return true;
-  });
-  std::erase_if(images_, [](const auto& entry) { return entry.second.expired(); });
+  size_t bytes = 0;
+  for (const auto& [id, image] : images_)
+    if (!image.library.expired()) bytes += image.bytes;
+  if (bytes <= kCacheBytes) return;
+  std::erase_if(kernels_, [](const auto& entry) { return entry.second.use_count() == 1; });
+  std::erase_if(images_, [](const auto& entry) { return entry.second.library.expired(); });
 }
 
 }  // namespace torch_lazy::cuda

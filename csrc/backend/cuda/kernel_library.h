@@ -26,7 +26,6 @@ namespace torch_lazy::cuda {
 // A kernel in the driver, for all devices of an architecture. It lives as long as this object.
 struct LoadedKernel {
   Kernel kernel = nullptr;
-  size_t image_bytes = 0;                 // of the image, divided by its kernels
   std::shared_ptr<const void> library{};  // unloaded with the last of its kernels
 };
 
@@ -45,17 +44,22 @@ class KernelLibraries {
                      const std::string& architecture);
 
  private:
+  struct LoadedImage {
+    std::weak_ptr<const void> library;  // expired when none of its kernels is left
+    size_t bytes = 0;
+  };
+
   std::shared_ptr<const LoadedKernel> find(const std::string& key, const std::string& entry);
   std::shared_ptr<const LoadedKernel> from_disk(const std::string& key, const std::string& entry);
   void compile(const std::vector<const codegen::PrintedKernel*>& kernels,
                const std::string& architecture);
-  void add(const std::string& key, std::shared_ptr<const LoadedKernel> kernel);
+  // Loads the image of the program, and remembers it.
+  std::shared_ptr<const void> load_image(const std::string& id, const std::string& image);
   void drop_unused();
 
   DiskCache* const disk_;
   std::unordered_map<std::string, std::shared_ptr<const LoadedKernel>> kernels_;  // by key
-  size_t bytes_ = 0;                                                              // of their images
-  std::unordered_map<std::string, std::weak_ptr<const void>> images_;  // by program: loaded ones
+  std::unordered_map<std::string, LoadedImage> images_;                           // by program
 };
 
 }  // namespace torch_lazy::cuda
