@@ -187,7 +187,6 @@ class Planner {
     return {true, uint32_t(found->second), 0};
   }
 
-  // What a kernel makes lies on the device, although numbers of the host alone may have gone in.
   // One that nothing reads is in no kernel.
   bool is_checked_by(const std::vector<LoweredKernel>& kernels, NodeId gather) const {
     const auto checks = [&](const BufferBinding& binding) {
@@ -198,6 +197,7 @@ class Planner {
     });
   }
 
+  // What a kernel makes lies on the device, although numbers of the host alone may have gone in.
   bool is_of_host(const BufferBinding& binding) const {
     if (binding.value < 0 || !builder_.is_on_cpu(binding.value)) return false;
     const NodeId producer = value(binding.value).producer;
