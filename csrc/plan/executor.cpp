@@ -22,7 +22,6 @@
 #include "ir/print.h"
 #include "offload/copy_on_device.h"
 #include "offload/mirrored_storage.h"
-#include "ops/thread_state.h"
 #include "plan/step_range.h"
 #include "profile/running_window.h"
 
@@ -230,7 +229,6 @@ class Run {
   const bool blocking_ = config().blocking;
   const bool shown_ = shows_steps();
   RunningWindow* const running_ = RunningWindow::of_thread();
-  const StepThreadState state_;
   Values values_;
   StepRunner runner_;
   c10::DataPtr arena_;

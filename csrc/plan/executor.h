@@ -49,7 +49,8 @@ class TORCH_LAZY_API Launcher {
   const c10::Device device_;
 };
 
-// A plan that can be run. It has no state between runs.
+// A plan that can be run. It has no state between runs. The caller holds a StepThreadState, as the
+// runtime does around every backend's executable.
 class TORCH_LAZY_API PlanExecutable final : public Executable {
  public:
   PlanExecutable(Plan plan, std::unique_ptr<const Launcher> launcher)

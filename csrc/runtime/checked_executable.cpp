@@ -92,8 +92,8 @@ void ExpectedOutputs::check_output(size_t index, const at::Tensor& output,
                                    const std::string& backend) const {
   const Output& expected = outputs_[index];
   if (output.defined() && output.device().type() == expected.device.type() &&
-      output.scalar_type() == expected.dtype && has_memory(output) &&
-      output.sizes() == expected.sizes && output.strides() == expected.strides) [[likely]]
+      output.scalar_type() == expected.dtype && output.sizes() == expected.sizes &&
+      output.strides() == expected.strides && has_memory(output)) [[likely]]
     return;
   std::ostringstream found;
   if (!output.defined())

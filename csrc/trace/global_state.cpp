@@ -112,16 +112,10 @@ bool look(ThreadState& state) {
 
 }  // namespace
 
-const GlobalState& GlobalState::current() {
+GlobalState::Versioned GlobalState::current() {
   ThreadState& thread = this_thread();
   if (!look(thread)) renew(thread);
-  return thread.state;
-}
-
-uint32_t GlobalState::current_version() {
-  ThreadState& thread = this_thread();
-  if (!look(thread)) renew(thread);
-  return thread.version;
+  return {thread.state, thread.version};
 }
 
 int32_t GlobalState::get(std::string_view name) const {
@@ -137,13 +131,17 @@ void GlobalState::set(std::string_view name, int32_t value) {
   values.at(index_of(name)) = value;
 }
 
-ScopedGlobalState::ScopedGlobalState(const GlobalState& wanted) : saved_(GlobalState::current()) {
-  if (!(wanted == saved_)) write_differences(saved_, wanted);
+ScopedGlobalState::ScopedGlobalState(const GlobalState& wanted) {
+  const GlobalState& now = GlobalState::current().state;
+  if (wanted == now) return;
+  saved_ = now;
+  write_differences(*saved_, wanted);
 }
 
 ScopedGlobalState::~ScopedGlobalState() {
-  const GlobalState& now = GlobalState::current();
-  if (!(now == saved_)) write_differences(GlobalState(now), saved_);
+  if (!saved_) return;
+  const GlobalState now = GlobalState::current().state;
+  write_differences(now, *saved_);
 }
 
 }  // namespace torch_lazy

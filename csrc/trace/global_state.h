@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace torch_lazy {
@@ -15,17 +16,13 @@ struct GlobalState {
 
   std::array<int32_t, kMostSettings> values{};  // 0 past the end of the table
 
+  struct Versioned;
   // The calling thread's state now. Cheap enough for every operation: what it was made from is
-  // compared with what is there now, and only a difference makes a new one. The reference is to
-  // thread-local storage, valid until the next call on this thread.
-  static const GlobalState& current();
-
-  // Changes whenever a call finds another state than the call before it on this thread. Comparing
-  // it is the quickest way to see that nothing changed since. Never 0.
-  static uint32_t current_version();
+  // compared with what is there now, and only a difference makes a new one.
+  static Versioned current();
 
   // Whether this is still the calling thread's state.
-  bool unchanged() const { return *this == current(); }
+  bool unchanged() const;
 
   // By the names of the table.
   int32_t get(std::string_view name) const;
@@ -35,7 +32,19 @@ struct GlobalState {
   bool operator==(const GlobalState&) const = default;
 };
 
+struct GlobalState::Versioned {
+  const GlobalState& state;  // thread-local, valid until the next look on this thread
+  // Another whenever a look finds another state than the look before it on this thread. Comparing
+  // it is the quickest way to see that nothing changed since. Never 0.
+  uint32_t version;
+};
+
+inline bool GlobalState::unchanged() const {
+  return *this == current().state;
+}
+
 // Puts a global state in force for a scope: writes only what differs, then and when the scope ends.
+// Where nothing differs there is nothing to put back.
 // Thread count and flush-denormal are the calling thread's; the rest is global to the process, as
 // it is in PyTorch. Inference mode is not applied: it is the caller's to enter.
 class ScopedGlobalState {
@@ -46,7 +55,7 @@ class ScopedGlobalState {
   ScopedGlobalState& operator=(const ScopedGlobalState&) = delete;
 
  private:
-  const GlobalState saved_;
+  std::optional<GlobalState> saved_;
 };
 
 }  // namespace torch_lazy

@@ -63,8 +63,9 @@ RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_e
     close(lock, {FlushReason::kOtherStream});
   if (error_) raise_error(lock);
   if (window_.mode() != Window::Mode::kClosed) return lock;
-  const TraceKey key{GlobalState::current(), backward_, device};
-  state_version_ = GlobalState::current_version();
+  const auto [state, version] = GlobalState::current();
+  const TraceKey key{state, backward_, device};
+  state_version_ = version;
   wait_for_compiles_of(key, lock);
   KnownTraces* const known = deferring_ ? learner_of(key).start_window(key) : nullptr;
   if (known) matcher_.start(*known);

@@ -89,7 +89,7 @@ class Recorder {
   // is. Returns the lock, or none where the window was eager already: nothing is pending then, and
   // no other thread has business here.
   RecordingGuard prepare_window(bool backward, c10::DeviceIndex device) {
-    const bool same_state = GlobalState::current_version() == state_version_;
+    const bool same_state = GlobalState::current().version == state_version_;
     const bool same_place = window_.takes(device);
     const bool backward_ended = backward_ && !backward;
     backward_ = backward;
@@ -141,7 +141,7 @@ class Recorder {
   bool deferring_ = true;       // see set_deferring()
   PeriodDetector period_;       // fed with eager windows
   bool backward_ = false;       // at the last operation
-  uint32_t state_version_ = 0;  // when the window was opened, see GlobalState::current_version
+  uint32_t state_version_ = 0;  // when the window was opened, see GlobalState::Versioned
   std::exception_ptr error_;    // left by a deferred operation, raised at the next sync
   Metrics::OfThread& counters_ = metrics().of_new_thread();
   RecentCounters windows_{metrics().windows}, flushes_{metrics().flushes}, syncs_{metrics().syncs};

@@ -89,26 +89,26 @@ class GlobalStateTest : public ::testing::Test {
 
 TEST_F(GlobalStateTest, NoticesEverySetting) {
   for (const Setting& setting : settings()) {
-    const GlobalState before = GlobalState::current();
-    const uint32_t version = GlobalState::current_version();
+    const GlobalState before = GlobalState::current().state;
+    const uint32_t version = GlobalState::current().version;
 
     setting.set(at::globalContext(), !setting.usual);
 
     EXPECT_FALSE(before.unchanged()) << setting.name;
-    EXPECT_NE(GlobalState::current_version(), version) << setting.name;
+    EXPECT_NE(GlobalState::current().version, version) << setting.name;
     setting.set(at::globalContext(), setting.usual);
     EXPECT_TRUE(before.unchanged()) << setting.name;
   }
 }
 
 TEST_F(GlobalStateTest, StaysTheSameWhileNothingChanges) {
-  const GlobalState before = GlobalState::current();
-  const uint32_t version = GlobalState::current_version();
+  const GlobalState before = GlobalState::current().state;
+  const uint32_t version = GlobalState::current().version;
 
   (void)at::ones({4}).add(1);  // operators themselves must not disturb it
 
   EXPECT_TRUE(before.unchanged());
-  EXPECT_EQ(GlobalState::current_version(), version);
+  EXPECT_EQ(GlobalState::current().version, version);
 }
 
 TEST_F(GlobalStateTest, ReadsAMixOfOldAndNewPrecisionSettingsWithoutThrowing) {
@@ -125,12 +125,12 @@ TEST_F(GlobalStateTest, ReadsAMixOfOldAndNewPrecisionSettingsWithoutThrowing) {
 }
 
 TEST_F(GlobalStateTest, NoticesInferenceMode) {
-  const GlobalState before = GlobalState::current();
+  const GlobalState before = GlobalState::current().state;
 
   c10::InferenceMode guard;
 
   EXPECT_FALSE(before.unchanged());
-  EXPECT_TRUE(GlobalState::current().get("inference_mode"));
+  EXPECT_TRUE(GlobalState::current().state.get("inference_mode"));
 }
 
 TEST_F(GlobalStateTest, FlushDenormalBelongsToTheThread) {
@@ -139,18 +139,18 @@ TEST_F(GlobalStateTest, FlushDenormalBelongsToTheThread) {
   // A thread inherits the mode of its maker, so it clears its own.
   std::thread([&] {
     at::Context::setFlushDenormal(false);
-    elsewhere = GlobalState::current().get("flush_denormal");
+    elsewhere = GlobalState::current().state.get("flush_denormal");
   }).join();
 
   EXPECT_FALSE(elsewhere);
-  EXPECT_TRUE(GlobalState::current().get("flush_denormal"));
+  EXPECT_TRUE(GlobalState::current().state.get("flush_denormal"));
 }
 
 TEST_F(GlobalStateTest, ScopedStateAppliesEverySettingAndPutsItBack) {
-  const GlobalState usual = GlobalState::current();
+  const GlobalState usual = GlobalState::current().state;
   for (const Setting& setting : settings()) {
     setting.set(at::globalContext(), !setting.usual);
-    const GlobalState wanted = GlobalState::current();
+    const GlobalState wanted = GlobalState::current().state;
     setting.set(at::globalContext(), setting.usual);
     {
       ScopedGlobalState scope(wanted);
@@ -161,7 +161,7 @@ TEST_F(GlobalStateTest, ScopedStateAppliesEverySettingAndPutsItBack) {
 }
 
 TEST_F(GlobalStateTest, ScopedStateUndoesWhatHappenedInside) {
-  const GlobalState usual = GlobalState::current();
+  const GlobalState usual = GlobalState::current().state;
   GlobalState wanted = usual;
   wanted.set("deterministic_algorithms", 1);
   {
@@ -172,7 +172,7 @@ TEST_F(GlobalStateTest, ScopedStateUndoesWhatHappenedInside) {
 }
 
 TEST_F(GlobalStateTest, ScopedFlushDenormalChangesArithmetic) {
-  GlobalState wanted = GlobalState::current();
+  GlobalState wanted = GlobalState::current().state;
   wanted.set("flush_denormal", 1);
   volatile float tiny = std::numeric_limits<float>::denorm_min() * 4;
   volatile float one = 1;  // or the compiler drops the multiplication
@@ -187,7 +187,7 @@ TEST_F(GlobalStateTest, ScopedFlushDenormalChangesArithmetic) {
 }
 
 TEST_F(GlobalStateTest, ScopedStateLeavesInferenceModeAlone) {
-  GlobalState wanted = GlobalState::current();
+  GlobalState wanted = GlobalState::current().state;
   wanted.set("inference_mode", 1);
 
   ScopedGlobalState scope(wanted);
