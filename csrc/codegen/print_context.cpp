@@ -36,6 +36,7 @@ class Readers {
     add_access(expr.access);
     const bool vector = is_reduction(expr.op) ? accumulates_vectors(expr) : context_.is_vector(id);
     if (expr.predicate != kNoPredicate) add(expr.predicate, vector);
+    if (compares_lane_index(context_, id)) return add(expr.arguments[1], false);
     for (ExprId argument : expr.arguments) add(argument, vector);
   }
 
@@ -64,6 +65,14 @@ std::string name_of_value(const PrintContext& context, ExprId id) {
 bool PrintContext::is_vector(ExprId id) const {
   return lane_dimension != kNoDimension &&
          (schedule.varying[id] & dimension_bit(lane_dimension)) != 0;
+}
+
+bool compares_lane_index(const PrintContext& context, ExprId id) {
+  const Expr& expr = context.kernel.exprs[id];
+  if (expr.op != Op::kLess && expr.op != Op::kGreaterEqual) return false;
+  const Expr& index = context.kernel.exprs[expr.arguments[0]];
+  return !context.is_cuda() && index.op == Op::kIndex &&
+         index.dimension == context.lane_dimension && !context.is_vector(expr.arguments[1]);
 }
 
 std::string PrintContext::call(const std::string& function,

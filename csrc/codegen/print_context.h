@@ -85,6 +85,8 @@ PrintContext make_context(const Kernel& kernel, const Target& target, const Sche
 // The type of an expression's value, as a vector or as a scalar.
 std::string value_type(Type type, bool vector);
 
+// Whether it compares the lanes' own index with a number, for which no lane needs its index.
+bool compares_lane_index(const PrintContext& context, ExprId id);
 // Whether a store's address, value or predicate differs from lane to lane.
 bool is_vector_store(const PrintContext& context, const Store& store);
 

@@ -43,6 +43,12 @@ std::string value_text(const PrintContext& context, const AccessPrinter& accesse
     default:
       break;
   }
+  if (compares_lane_index(context, id)) {
+    const std::string limit = name_of_scalar(context, expr.arguments[1]);
+    const std::string before =
+        context.call("lazy_lanes_before", {lane_index(context, body), limit});
+    return expr.op == Op::kLess ? before : context.call("lazy_not", "v_bool", {before});
+  }
   std::vector<std::string> arguments;
   for (ExprId argument : expr.arguments) {
     arguments.push_back(read(context, argument, body, vector));
