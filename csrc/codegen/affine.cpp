@@ -4,9 +4,7 @@
 #include <numeric>
 
 namespace torch_lazy::codegen {
-namespace {
 
-// Smallest and largest value over all indices of the axes.
 std::pair<int64_t, int64_t> range_of(const Affine& affine, c10::ArrayRef<int64_t> extents) {
   int64_t low = affine.constant, high = affine.constant;
   for (size_t axis = 0; axis < extents.size(); ++axis) {
@@ -15,8 +13,6 @@ std::pair<int64_t, int64_t> range_of(const Affine& affine, c10::ArrayRef<int64_t
   }
   return {low, high};
 }
-
-}  // namespace
 
 std::optional<IndexMap> index_at(const Affine& linear, c10::ArrayRef<int64_t> sizes,
                                  c10::ArrayRef<int64_t> strides, c10::ArrayRef<int64_t> extents) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "passes/core_graph.h"
@@ -38,6 +39,9 @@ inline Affine address(const IndexMap& map, const Layout& layout, size_t axes) {
   for (size_t d = 0; d < map.size(); ++d) result.add(map[d], layout.strides[d]);
   return result;
 }
+
+// Smallest and largest value over all indices of the axes.
+std::pair<int64_t, int64_t> range_of(const Affine& affine, c10::ArrayRef<int64_t> extents);
 
 // The reverse: which index of a dense tensor lies at `linear`, for all values of the axes, whose
 // extents are given. Empty where the index is not affine in the axes (an axis runs over several

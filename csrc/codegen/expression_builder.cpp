@@ -164,6 +164,7 @@ class ExpressionBuilder {
     expr.type = type_of(graph_.values[size_t(id)].dtype);
     expr.buffer = buffer_of(id, false);
     expr.access = std::move(access);
+    expr.predicate = predicate_;
     return add(std::move(expr));
   }
 
@@ -200,6 +201,7 @@ class ExpressionBuilder {
 
   std::string key(ValueId id, const IndexMap& map) const {
     std::string key(reinterpret_cast<const char*>(&id), sizeof id);
+    key.append(reinterpret_cast<const char*>(&predicate_), sizeof predicate_);
     for (const Affine& affine : map) {
       key.append(reinterpret_cast<const char*>(&affine.constant), sizeof(int64_t));
       key.append(reinterpret_cast<const char*>(affine.coefficients.data()),
@@ -247,6 +249,8 @@ class ExpressionBuilder {
         return reduce(id, *node, map, self);
       case CoreKind::kGather:
         return gather(*node, map, self);
+      case CoreKind::kJoin:
+        return join(*node, value, map, self);
       default:
         throw Unexpressible{self};
     }
@@ -268,6 +272,56 @@ class ExpressionBuilder {
     const auto index = index_at(linear, base.sizes, base.strides, draft_.extents);
     if (!index || !is_dense(base.sizes, base.strides)) throw Unexpressible{reader};
     return evaluate(view.inputs[0], *index, reader);
+  }
+
+  // The element of the last piece that has one there. What lies outside of a piece is not loaded,
+  // and what is computed of it is not used.
+  ExprId join(const CoreNode& node, const CoreValue& value, const IndexMap& map, NodeId self) {
+    const Type type = type_of(value.dtype), computed = is_low(type) ? Type::kFloat : type;
+    ExprId joined = kNoId;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      IndexMap index = map;
+      for (size_t d = 0; d < map.size(); ++d) index[d].constant -= node.begins[i][d];
+      const Inside inside = is_inside(index, graph_.values[size_t(node.inputs[i])].sizes);
+      if (inside.never) continue;
+      const ExprId outer = predicate_;
+      if (inside.condition != kNoId) predicate_ = both(outer, inside.condition);
+      const ExprId element = cast(evaluate(node.inputs[i], index, self), computed);
+      predicate_ = outer;
+      const bool always = joined == kNoId || inside.condition == kNoId;
+      joined =
+          always ? element : operation(Op::kSelect, computed, {inside.condition, element, joined});
+    }
+    return cast(joined, type);
+  }
+
+  struct Inside {
+    bool never = false;
+    ExprId condition = kNoId;  // always, without
+  };
+
+  Inside is_inside(const IndexMap& map, const Extents& sizes) {
+    Inside inside;
+    for (size_t d = 0; d < map.size(); ++d) {
+      const auto [low, high] = range_of(map[d], draft_.extents);
+      if (high < 0 || low >= sizes[d]) inside.never = true;
+      if (low < 0) restrict(inside, Op::kGreaterEqual, map[d], 0);
+      if (high >= sizes[d]) restrict(inside, Op::kLess, map[d], sizes[d]);
+    }
+    return inside;
+  }
+
+  void restrict(Inside& inside, Op compare, const Affine& index, int64_t bound) {
+    Affine varying = index;
+    varying.constant = 0;
+    const ExprId at = index_expression(varying);
+    const ExprId limit = integer(bound - index.constant, Type::kInt64);
+    const ExprId within = operation(compare, Type::kBool, {at, limit});
+    inside.condition = both(inside.condition, within);
+  }
+
+  ExprId both(ExprId a, ExprId b) {
+    return a == kNoId ? b : operation(Op::kAnd, Type::kBool, {a, b});
   }
 
   ExprId pointwise(const CoreNode& node, const CoreValue& value, std::vector<ExprId> arguments) {
@@ -397,6 +451,7 @@ class ExpressionBuilder {
   Draft& draft_;
   std::unordered_set<ValueId> members_;  // values that the group's nodes make
   std::unordered_map<std::string, ExprId> evaluated_;
+  ExprId predicate_ = kNoId;  // of all that is loaded
   ExprId failure_word_ = kNoId;
 };
 

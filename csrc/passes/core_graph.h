@@ -35,6 +35,7 @@ enum class CoreKind : uint8_t {
   kReduction,  // `op` over `dims` of the input
   kGather,     // an input indexed by another along dimension `dims[0]`, see `gather`
   kCat,        // along `dims[0]`
+  kJoin,       // inputs that lie at `begins`, later ones over earlier ones; see choose_joins.h
   kMutation,   // copy_(target, value): target is a graph input or a view of one
   kLibrary,    // run through ATen
 };
@@ -54,6 +55,7 @@ struct CoreNode {
   std::vector<ValueId> outputs;  // tensors
   Layout layout;
   Extents dims;
+  std::vector<Extents> begins;  // by input: the index of its first element in the output
   bool keepdim = false;
   c10::Scalar number, step;
   const torch::jit::Node* node = nullptr;  // null for numbers

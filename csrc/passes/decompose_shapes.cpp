@@ -54,6 +54,57 @@ bool stack(Decomposition& d) {
   return d.finish(join(d, values, dim));
 }
 
+// ---- Rolling ----
+
+// A kernel reads as many pieces for each dimension, of each of the others.
+constexpr size_t kMostRolled = 3;
+
+struct Roll {
+  size_t dim;
+  int64_t shift;  // from 1 to less than the size
+};
+
+// Of the elements of `x` that lie at the offset, of `type`.
+Value* rolled(GraphBuilder& builder, Value* x, const TensorInfo& type, int64_t offset,
+              c10::ArrayRef<Roll> rolls) {
+  if (rolls.empty()) return builder.view(x, type.sizes, type.strides, offset);
+  const auto [dim, shift] = rolls.front();
+  const auto part = [&](int64_t begin, int64_t size) {
+    TensorInfo of_part = type;
+    of_part.sizes[dim] = size;
+    return rolled(builder, x, of_part, offset + begin * type.strides[dim], rolls.slice(1));
+  };
+  const int64_t first = type.sizes[dim] - shift;
+  TensorInfo whole = type;
+  whole.strides = contiguous_strides(whole.sizes);
+  return builder.cat({part(first, shift), part(0, first)}, int64_t(dim), whole);
+}
+
+bool roll(Decomposition& d) {
+  const TensorInfo input = d.tensor(0).info();
+  const std::vector<int64_t> shifts = d.integers(1), dims = d.integers(2);
+  if (input.elements() == 0) return false;
+  TensorInfo type = input;
+  if (dims.empty()) {  // of the elements in their order
+    if (input.strides != contiguous_strides(input.sizes)) return false;
+    type.sizes = {input.elements()};
+    type.strides = {1};
+  }
+  std::vector<int64_t> by_dim(type.sizes.size());
+  for (size_t i = 0; i < shifts.size(); ++i)
+    by_dim[dims.empty() ? 0 : size_t(wrap(dims[i], input.dims()))] += shifts[i];
+  std::vector<Roll> rolls;
+  for (size_t dim = 0; dim < by_dim.size(); ++dim) {
+    const int64_t size = type.sizes[dim], shift = (by_dim[dim] % size + size) % size;
+    if (shift != 0) rolls.push_back({dim, shift});
+  }
+  if (rolls.size() > kMostRolled) return false;
+  GraphBuilder& builder = d.builder();
+  Value* const result = rolled(builder, d.tensor(0).value, type, 0, rolls);
+  const std::vector<int64_t> strides = contiguous_strides(input.sizes);
+  return d.finish({&builder, dims.empty() ? builder.view(result, input.sizes, strides) : result});
+}
+
 // ---- Padding ----
 
 // `pad`: how much before and after, from the last dimension on; negative: cut off.
@@ -165,6 +216,7 @@ void add_glu_rules(RuleTable& table) {
 void add_shape_rules(RuleTable& table) {
   table["cat"] = cat;
   table["stack"] = stack;
+  table["roll"] = roll;
   table["constant_pad_nd"] = constant_pad;
   table["tril"] = triangle("le");
   table["triu"] = triangle("ge");

@@ -12,6 +12,7 @@ bool is_fusable(CoreKind kind) {
     case CoreKind::kArange:
     case CoreKind::kReduction:
     case CoreKind::kGather:
+    case CoreKind::kJoin:
       return true;
     default:
       return false;

@@ -86,11 +86,16 @@ class Fuser {
     return false;
   }
 
-  // A gather reads its source and its checked indices from memory.
+  // A gather reads its source and its checked indices from memory, a join its pieces at other
+  // indices than its own.
   bool must_be_outside(NodeId id, int32_t index, const std::vector<ValueId>& read) const {
-    if (node(id).kind != CoreKind::kGather) return false;
+    if (!reads_from_memory(id)) return false;
     return std::any_of(read.begin(), read.end(),
                        [&](ValueId source) { return group_making(source) == index; });
+  }
+
+  bool reads_from_memory(NodeId id) const {
+    return node(id).kind == CoreKind::kGather || node(id).kind == CoreKind::kJoin;
   }
 
   int32_t group_making(ValueId source) const {
@@ -248,8 +253,8 @@ class Fuser {
   int32_t group_to_run_with(int32_t index) const {
     const OpenGroup& group = groups_[size_t(index)];
     for (const NodeId member : group.nodes) {
-      // Which of two failures comes first would change.
-      if (node(member).kind == CoreKind::kGather) return kNoId;
+      // Of gathers also because which of two failures comes first would change.
+      if (reads_from_memory(member)) return kNoId;
       // What is made late can be made in an input's storage.
       for (const NodeId user : value(node(member).outputs[0]).users)
         if (user != kNoId && node(user).kind == CoreKind::kMutation) return kNoId;

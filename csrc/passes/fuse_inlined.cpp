@@ -16,6 +16,7 @@ class Inliner {
     const CoreNode& made = node(id);
     if (made.kind == CoreKind::kArange || made.kind == CoreKind::kFill)
       return is_read_by_kernels_only(value(made.outputs[0]));
+    if (is_made_for_join(id)) return true;
     if (made.kind != CoreKind::kPointwise && made.kind != CoreKind::kCopy) return false;
     const CoreValue& result = value(made.outputs[0]);
     if (!is_dense(result.sizes, result.strides)) return false;
@@ -24,7 +25,7 @@ class Inliner {
       if (user == kNoId || node(user).kind != CoreKind::kView) return false;
       const CoreValue& slice = value(node(user).outputs[0]);
       for (const NodeId reader : slice.users) {
-        if (!is_read_by_kernel(reader)) return false;
+        if (!is_read_by_kernel(reader, true)) return false;
         read += slice.numel();
       }
     }
@@ -45,18 +46,31 @@ class Inliner {
   const CoreNode& node(NodeId id) const { return graph_.nodes[size_t(id)]; }
   const CoreValue& value(ValueId id) const { return graph_.values[size_t(id)]; }
 
-  bool is_read_by_kernel(NodeId reader) const {
-    return reader != kNoId && is_fusable(node(reader).kind) &&
-           node(reader).kind != CoreKind::kGather;
+  // A join reads views at indices that are not theirs.
+  bool is_read_by_kernel(NodeId reader, bool through_view) const {
+    if (reader == kNoId || node(reader).kind == CoreKind::kGather) return false;
+    return is_fusable(node(reader).kind) && !(through_view && node(reader).kind == CoreKind::kJoin);
+  }
+
+  // choose_joins has seen that joins can compute it.
+  bool is_made_for_join(NodeId id) const {
+    const CoreKind kind = node(id).kind;
+    const bool computed =
+        kind == CoreKind::kPointwise || kind == CoreKind::kCopy || kind == CoreKind::kJoin;
+    const std::vector<NodeId>& users = value(node(id).outputs[0]).users;
+    if (!computed || users.size() != 1 || users[0] == kNoId) return false;
+    if (node(users[0]).kind == CoreKind::kJoin) return true;
+    return kind != CoreKind::kJoin && is_made_for_join(users[0]);
   }
 
   // Also through views.
   bool is_read_by_kernels_only(const CoreValue& made) const {
     return std::all_of(made.users.begin(), made.users.end(), [&](NodeId user) {
-      if (user == kNoId || node(user).kind != CoreKind::kView) return is_read_by_kernel(user);
+      if (user == kNoId || node(user).kind != CoreKind::kView)
+        return is_read_by_kernel(user, false);
       const std::vector<NodeId>& readers = value(node(user).outputs[0]).users;
       return std::all_of(readers.begin(), readers.end(),
-                         [&](NodeId reader) { return is_read_by_kernel(reader); });
+                         [&](NodeId reader) { return is_read_by_kernel(reader, true); });
     });
   }
 

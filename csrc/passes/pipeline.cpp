@@ -7,6 +7,7 @@
 #include "base/pass_times.h"
 #include "ir/print.h"
 #include "ir/verify_graph.h"
+#include "passes/choose_joins.h"
 #include "passes/decompose.h"
 #include "passes/functionalize.h"
 #include "passes/graph_builder.h"
@@ -89,7 +90,9 @@ CoreGraph core_graph_of(const Graph& recorded, const std::vector<GraphInput>& in
   if (of_backend) pipeline.run("of the backend", of_backend);
   print_pass("core graph", pipeline.graph());
   const PassTimer timer("read");
-  return read_core_graph(pipeline.take());
+  CoreGraph core = read_core_graph(pipeline.take());
+  choose_joins(core);
+  return core;
 }
 
 }  // namespace torch_lazy

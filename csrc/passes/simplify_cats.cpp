@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "passes/choose_joins.h"
 #include "passes/fusable.h"
 #include "passes/simplify_algebra.h"
 
@@ -51,22 +52,37 @@ std::optional<Cat> small_cat(Value* value) {
   return cat;
 }
 
+bool may_be_join(const Cat& cat);
+
 // No kernel makes it: an input, a constant, the result of a library call, a view of these.
-bool lies_in_memory(const Value* value) {
-  const Node* const node = value->node();
+bool lies_in_memory(Value* value) {
+  Node* const node = value->node();
+  if (const std::optional<Cat> cat = small_cat(value); cat && may_be_join(*cat)) return false;
   if (node->kind() == c10::aten::as_strided) return lies_in_memory(node->input(0));
   if (node->kind().is_prim()) return true;
   return fusable_operator(node) == nullptr;
 }
 
 // Slices of it can be made without storing it first.
-bool is_read_by_part(const Value* value) {
+bool is_read_by_part(Value* value) {
   if (lies_in_memory(value)) return true;
-  const Node* const node = value->node();
-  if (node->kind() == c10::aten::as_strided || value->uses().size() != 1) return false;
+  Node* const node = value->node();
+  const bool joins = node->kind() == c10::aten::as_strided || node->kind() == c10::aten::cat;
+  if (joins || value->uses().size() != 1) return false;
   const size_t operands = operand_count(*node);
   return std::all_of(node->inputs().begin(), node->inputs().begin() + int64_t(operands),
                      lies_in_memory);
+}
+
+// One kernel can compute it with what reads it; see choose_joins.h. Slices of it would be copies.
+bool may_be_join(const Cat& cat) {
+  const auto is_slice = [](const Value* part) {
+    return part->node()->kind() == c10::aten::as_strided &&
+           info_of(part).elements() < info_of(part->node()->input(0)).elements();
+  };
+  return row_behind_border(cat.info.sizes, cat.info.strides, cat.dim) >= kShortestRow &&
+         std::ranges::all_of(cat.parts,
+                             [&](Value* part) { return is_slice(part) || is_read_by_part(part); });
 }
 
 // Elements [begin, begin + size) of an operand along a dimension of the result, all where it has

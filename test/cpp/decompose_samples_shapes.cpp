@@ -84,6 +84,18 @@ void add_joined(Samples& all) {
       [=](ScalarType d) {
         return Arguments{tensors({tensor({2}, d), tensor({2}, d)}), -1};
       }};
+  all["roll"] = {[=](ScalarType d) {
+                   return Arguments{tensor({3, 4}, d), list({1, -5}), list({0, -1})};
+                 },
+                 [=](ScalarType d) {
+                   return Arguments{transposed(d), list({2, 1, 1}), list({0, 1, 0})};
+                 },
+                 [=](ScalarType d) {
+                   return Arguments{tensor({3, 4}, d), list({-3}), list({})};
+                 },
+                 [=](ScalarType d) {
+                   return Arguments{sliced(d), list({0}), list({1})};
+                 }};
   all["constant_pad_nd"] = {[=](ScalarType d) {
                               return Arguments{tensor({3, 4}, d), list({1, 2}), 2};
                             },

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "named_graph.h"
+#include "passes/choose_joins.h"
 #include "passes/fuse.h"
 
 namespace torch_lazy::codegen {
@@ -358,6 +359,46 @@ kernel kernel_exp lanes=parallel block=S0
   %1: float = exp %0
   store out1[S0 + p0 * S2 + p1] = %1
   # S = 3 2 6, 2 work items
+)");
+}
+
+TEST(Lower, PiecesOfAJoinAreLoadedWhereTheyLie) {
+  CoreGraph graph = testing::named_core_graph(
+      R"(graph(%a : Float(4, 32, strides=[32, 1], device=cpu)):
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %last : int = prim::Constant[value=29]()
+  %sizes : int[] = prim::Constant[value=[4, 29]]()
+  %others : int[] = prim::Constant[value=[4, 3]]()
+  %strides : int[] = prim::Constant[value=[32, 1]]()
+  %left : Float(4, 29, strides=[32, 1], device=cpu) = aten::as_strided(%a, %sizes, %strides, %zero)
+  %right : Float(4, 3, strides=[32, 1], device=cpu) = aten::as_strided(%a, %others, %strides, %last)
+  %pieces : Tensor[] = prim::ListConstruct(%right, %left)
+  %rolled : Float(4, 32, strides=[32, 1], device=cpu) = aten::cat(%pieces, %one)
+  %r : Float(4, 32, strides=[32, 1], device=cpu) = aten::mul(%a, %rolled)
+  return (%r))");
+  choose_joins(graph);
+  const std::vector<FusedItem> items = fuse(graph);
+
+  EXPECT_EQ(lowered(graph, std::get<FusionGroup>(items.at(0))), R"(
+kernel kernel_cat_mul lanes=parallel block=S0
+  buffer in0: float
+  buffer out1: float written
+  for p0 < S1
+  for p1 < S0
+  %0: float = load in0[p0 * S0 + p1]
+  %1: int64 = index p1
+  %2: int64 = integer S4
+  %3: bool = less %1, %2
+  %4: float = load in0[S2 + p0 * S0 + p1] if %3
+  %5: int64 = index p1
+  %6: int64 = integer S4
+  %7: bool = greater_equal %5, %6
+  %8: float = load in0[S3 + p0 * S0 + p1] if %7
+  %9: float = select %7, %8, %4
+  %10: float = mul %0, %9
+  store out1[p0 * S0 + p1] = %10
+  # S = 32 4 29 -3 3, 4 work items
 )");
 }
 

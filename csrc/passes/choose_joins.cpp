@@ -1,0 +1,182 @@
+#include "passes/choose_joins.h"
+
+#include <c10/util/accumulate.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "passes/fusable.h"
+
+namespace torch_lazy {
+namespace {
+
+// A kernel evaluates each of them for each element.
+constexpr size_t kMostPieces = 9;
+
+// What a kernel does for an element of a value that it computes at any index.
+struct Parts {
+  size_t pieces = 0;  // in memory
+  bool constants = false, operators = false;
+
+  Parts& operator+=(const Parts& other) {
+    pieces += other.pieces;
+    constants |= other.constants;
+    operators |= other.operators;
+    return *this;
+  }
+};
+
+class JoinChooser {
+ public:
+  JoinChooser(CoreGraph& graph, int64_t shortest_row)
+      : graph_(graph), shortest_row_(shortest_row) {}
+
+  void run() {
+    for (NodeId id = NodeId(graph_.nodes.size()); id-- > 0;)  // readers first
+      if (const std::optional<Parts> parts = parts_of_join(id); parts && is_worth_it(id, *parts))
+        make_join(id);
+  }
+
+ private:
+  const CoreNode& node(NodeId id) const { return graph_.nodes[size_t(id)]; }
+  const CoreValue& value(ValueId id) const { return graph_.values[size_t(id)]; }
+
+  // ---- Where pieces begin ----
+
+  // By input; nothing where pieces do not tell it.
+  std::optional<std::vector<Extents>> begins_of(NodeId id) const {
+    const CoreNode& made = node(id);
+    const CoreValue& whole = value(made.outputs[0]);
+    for (const ValueId piece : made.inputs)
+      if (value(piece).dtype != whole.dtype || value(piece).numel() == 0 ||
+          value(piece).sizes.size() != whole.sizes.size())
+        return std::nullopt;
+    if (!primitive::has_type(whole.dtype)) return std::nullopt;
+    std::vector<Extents> begins(made.inputs.size(), Extents(whole.sizes.size(), 0));
+    if (made.kind == CoreKind::kCat) {
+      int64_t begin = 0;
+      for (size_t i = 0; i < begins.size(); ++i) {
+        begins[i][size_t(made.dims[0])] = begin;
+        begin += value(made.inputs[i]).sizes[size_t(made.dims[0])];
+      }
+      return begins;
+    }
+    std::optional<Extents> begin = begin_of_box(made.layout, value(made.inputs[0]));
+    if (!begin) return std::nullopt;
+    begins[1] = *begin;
+    return begins;
+  }
+
+  // Of a view that is a box of the dense value.
+  static std::optional<Extents> begin_of_box(const Layout& view, const CoreValue& base) {
+    std::vector<size_t> order;  // dimensions by falling stride
+    for (size_t d = 0; d < base.sizes.size(); ++d) {
+      if (view.sizes[d] > 1 && view.strides[d] != base.strides[d]) return std::nullopt;
+      if (base.sizes[d] > 1) order.push_back(d);
+    }
+    if (!is_dense(base.sizes, base.strides)) return std::nullopt;
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return base.strides[a] > base.strides[b]; });
+    Extents begin(base.sizes.size(), 0);
+    int64_t offset = view.offset;
+    for (const size_t d : order) {
+      begin[d] = offset / base.strides[d];
+      offset -= begin[d] * base.strides[d];
+      if (begin[d] + view.sizes[d] > base.sizes[d]) return std::nullopt;
+    }
+    return begin;
+  }
+
+  bool has_long_rows(const CoreValue& whole, const CoreValue& piece) const {
+    for (size_t d = 0; d < whole.sizes.size(); ++d)
+      if (piece.sizes[d] != whole.sizes[d] &&
+          row_behind_border(whole.sizes, whole.strides, d) < shortest_row_)
+        return false;
+    return true;
+  }
+
+  // ---- What kernels can compute at any index ----
+
+  std::optional<Parts> parts_of_join(NodeId id) const {
+    const CoreNode& made = node(id);
+    const bool of_constant = made.kind == CoreKind::kScatter && is_constant(made.inputs[0]);
+    if (made.kind != CoreKind::kCat && !of_constant) return std::nullopt;
+    if (!begins_of(id)) return std::nullopt;
+    Parts parts;
+    for (const ValueId piece : made.inputs) {
+      if (!has_long_rows(value(made.outputs[0]), value(piece))) return std::nullopt;
+      const std::optional<Parts> of_piece = parts_of(piece, id);
+      if (!of_piece) return std::nullopt;
+      parts += *of_piece;
+    }
+    if (parts.pieces > kMostPieces) return std::nullopt;
+    return parts;
+  }
+
+  // Of a value that `reader` computes at an index of its own.
+  std::optional<Parts> parts_of(ValueId id, NodeId reader) const {
+    const ValueId base = graph_.base_of(id);
+    const NodeId producer = value(base).producer;
+    if (producer == kNoId) return Parts{1};
+    const CoreNode& made = node(producer);
+    if (made.kind == CoreKind::kNumber) return Parts{};
+    if (base == id && is_constant(id)) return Parts{0, true};
+    const bool alone = base == id && value(id).users == std::vector<NodeId>{reader} &&
+                       std::ranges::count(node(reader).inputs, id) == 1;
+    if (alone)
+      if (const std::optional<Parts> inner = parts_of_join(producer)) return inner;
+    // What is only sliced is stored as a whole, whoever makes it.
+    if (!is_fusable(made.kind) || value(id).numel() < value(base).numel()) return Parts{1};
+    if (!alone || (made.kind != CoreKind::kPointwise && made.kind != CoreKind::kCopy))
+      return std::nullopt;
+    Parts parts{0, false, true};
+    for (const ValueId input : made.inputs) {
+      const std::optional<Parts> of_input = parts_of(input, producer);
+      if (!of_input) return std::nullopt;
+      parts += *of_input;
+    }
+    return parts;
+  }
+
+  bool is_constant(ValueId id) const {
+    const NodeId producer = value(id).producer;
+    return producer != kNoId &&
+           (node(producer).kind == CoreKind::kFill || node(producer).kind == CoreKind::kArange);
+  }
+
+  // ---- Choosing ----
+
+  bool is_worth_it(NodeId id, const Parts& parts) const {
+    if (parts.constants && !parts.operators) return true;
+    const std::vector<NodeId>& users = value(node(id).outputs[0]).users;
+    return std::ranges::any_of(users, [&](NodeId user) {
+      return user != kNoId && is_fusable(node(user).kind) && node(user).kind != CoreKind::kGather;
+    });
+  }
+
+  void make_join(NodeId id) {
+    std::vector<Extents> begins = *begins_of(id);
+    CoreNode& made = graph_.nodes[size_t(id)];
+    made.kind = CoreKind::kJoin;
+    made.begins = std::move(begins);
+  }
+
+  CoreGraph& graph_;
+  const int64_t shortest_row_;
+};
+
+}  // namespace
+
+int64_t row_behind_border(c10::IntArrayRef sizes, c10::IntArrayRef strides, size_t dim) {
+  int64_t row = 1;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (strides[d] < strides[dim]) row *= sizes[d];
+  return row == 1 ? sizes[dim] : row;
+}
+
+void choose_joins(CoreGraph& graph, int64_t shortest_row) {
+  JoinChooser(graph, shortest_row).run();
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,137 @@
+"""What is joined from pieces of other values in hot windows: by kernels, with eager's values."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import torch_lazy
+
+
+def run_hot(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+    """The result on the device once its window is hot."""
+    on_device = [value.to("lazy") for value in inputs]
+    for _ in range(4):
+        result = function(*on_device)
+        torch_lazy.synchronize()
+        torch_lazy.wait_for_compiles()
+    return result
+
+
+def library_calls(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> list[str]:
+    run_hot(function, *inputs)
+    on_device = [value.to("lazy") for value in inputs]
+    with torch_lazy.profile() as profile:
+        function(*on_device)
+        torch_lazy.synchronize()
+    return [step.name for step in profile.summary.steps if step.name.startswith("aten::")]
+
+
+def life(cells: torch.Tensor) -> torch.Tensor:
+    shifts = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
+    neighbours = sum(cells.roll(shift, (0, 1)) for shift in shifts)
+    return ((neighbours == 3) | ((neighbours == 2) & (cells == 1))).int()
+
+
+def rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    left, right = x.chunk(2, -1)
+    return x * cos + torch.cat((-right, left), -1) * sin
+
+
+def shifted(x: torch.Tensor) -> torch.Tensor:
+    return x - F.pad(x, (0, 0, 1, -1))
+
+
+CASES = {
+    "rolls": (life, (torch.arange(70 * 33).view(70, 33) * 7919 % 10 < 3).int()),
+    "halves": (rotary, torch.randn(3, 5, 64), torch.randn(64), torch.randn(64)),
+    "padding": (shifted, torch.randn(4, 20, 32)),
+    "low precision": (shifted, torch.randn(4, 20, 32).bfloat16()),
+    "nan": (shifted, torch.full((2, 8, 16), torch.nan)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_pieces_are_read_where_they_lie(case: str) -> None:
+    function, *inputs = CASES[case]
+
+    result = run_hot(function, *inputs)
+
+    torch.testing.assert_close(result.cpu(), function(*inputs), equal_nan=True)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("case", ["rolls", "padding"])
+def test_no_library_call_joins_them(case: str) -> None:
+    function, *inputs = CASES[case]
+
+    assert library_calls(function, *inputs) == []
+
+
+def test_a_value_is_written_after_its_pieces_were_read() -> None:
+    def advance(x: torch.Tensor) -> torch.Tensor:
+        state = x.clone()
+        for _ in range(3):
+            state.add_(state.roll(1, 1))
+            state[:, 5:] = state[:, :-5] * 2
+        return state
+
+    x = torch.randn(6, 40)
+
+    assert torch.equal(run_hot(advance, x).cpu(), advance(x))
+
+
+def random_program(seed: int, shape: tuple[int, ...]) -> str:
+    """Rolls, pads, cats, slices and writes of each other's results, as source."""
+    choose = random.Random(seed)
+    lines, sizes = [], {"x": list(shape)}
+    for number in range(choose.randint(3, 8)):
+        source = choose.choice(list(sizes)[-3:])
+        size = list(sizes[source])
+        dim = choose.randrange(len(size))
+        cut = choose.randint(1, max(1, size[dim] - 1))
+        made = f"v{number}"
+        kind = choose.choice(["roll", "rolls", "pad", "cat", "rotate", "pointwise", "write"])
+        if kind == "roll":
+            code = f"{source}.roll({choose.randint(-5, 5)}, {dim})"
+        elif kind == "rolls":
+            code = f"{source}.roll(({choose.randint(-5, 5)}, 2), (0, -1))"
+        elif kind == "pad":
+            before, after = choose.randint(-1, 3), choose.randint(0, 3)
+            size[-1] += before + after
+            code = f"F.pad({source}, ({before}, {after}), value=1)"
+        elif kind == "cat":
+            size[dim] *= 2
+            code = f"torch.cat(({source}, {source} * 2), {dim})"
+        elif kind == "rotate":
+            rest = size[dim] - cut
+            code = f"torch.cat(({source}.narrow({dim}, {cut}, {rest}), "
+            code += f"-{source}.narrow({dim}, 0, {cut})), {dim})"
+        elif kind == "pointwise":
+            code = f"{source} * 3 - {source}.roll(1, {dim})"
+        else:
+            lines.append(f"{source}.copy_({source}.roll({cut}, {dim}))")
+            continue
+        lines.append(f"{made} = {code}")
+        sizes[made] = size
+    kept = [name for name in sizes if choose.random() < 0.5] or [list(sizes)[-1]]
+    results = ", ".join(f"{name}.flatten()" for name in kept)
+    body = "\n    ".join([*lines, f"return torch.cat(({results},))"])
+    return f"def program(x):\n    x = x.clone()\n    {body}\n"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_joins_are_those_of_eager(seed: int) -> None:
+    shape = random.Random(seed).choice([(40,), (7, 33), (5, 4, 32), (3, 64), (64, 64), (17, 16)])
+    source = random_program(seed, shape)
+    names = {"torch": torch, "F": F}
+    exec(source, names)
+    x = torch.arange(torch.Size(shape).numel(), dtype=torch.float32).view(shape)
+
+    result = run_hot(names["program"], x)
+
+    assert torch.equal(result.cpu(), names["program"](x)), source
