@@ -14,6 +14,7 @@ _SHIMS = (
     "distributed",
     "generator",
     "gradcheck",
+    "inductor",
     "multiprocessing",
     "optimizers",
     "pinned_memory",

@@ -4,6 +4,10 @@
 it, and so does ``clip_grad_norm_``. The default of an optimizer stays the CPU's, one parameter
 after the other: deferred, both forms are the same kernels, and training steps of a small network
 took 3 to 6 % longer with ``foreach``, for the lists that it makes of parameters and states.
+
+Dynamo compiles every ``step()`` as capturable, and makes states so on the devices that it lists:
+counters of steps are tensors beside the parameters. On another device ``NAdam`` would multiply a
+counter of the CPU by a tensor of the device.
 """
 
 from __future__ import annotations
@@ -14,8 +18,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-import torch.optim.swa_utils  # noqa: F401  so that every module that uses the lists is there
+import torch.optim.swa_utils
 from torch.utils import _foreach_utils
+
+from torch_lazy.integration.at_import import when_imported
 
 _LISTS = (
     "_get_foreach_kernels_supported_devices",
@@ -38,8 +44,34 @@ def _modules() -> list[ModuleType]:
     return [_foreach_utils, *optimizers]
 
 
+def _make_capturable(optimizer: torch.optim.Optimizer) -> None:
+    """Marks the groups of lazy parameters that have no states yet, as Dynamo marks CUDA's."""
+    for group in optimizer.param_groups:
+        parameters = group["params"]
+        if "capturable" in group and all(
+            p.device.type == "lazy" and p not in optimizer.state for p in parameters
+        ):
+            group["capturable"] = True
+
+
+def _make_capturable_in_dynamo(module: ModuleType) -> None:
+    """Where another version of Dynamo decides in another way nothing is changed."""
+    variable = module.OptimizerVariable
+    original = getattr(variable, "_set_capturable", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def set_capturable(self: Any, tx: Any) -> None:
+        _make_capturable(self.value)
+        original(self, tx)
+
+    variable._set_capturable = set_capturable
+
+
 def install() -> None:
     """Replaces the functions wherever PyTorch looks them up; call once."""
+    when_imported("torch._dynamo.variables.optimizer", _make_capturable_in_dynamo)
     replacements: dict[Callable[..., list[str]], Callable[..., list[str]]] = {}
     for module in _modules():
         for name in _LISTS:
