@@ -1,12 +1,14 @@
 // Looks at indices that are in memory.
 #pragma once
 
-#include "device/lazy_tensor.h"
+#include <ATen/core/Tensor.h>
+
+#include "ops/indices_within.h"
 
 namespace torch_lazy {
 
-// Whether all elements of a resident tensor on the CPU are in [lowest, limit). True for what is no
-// tensor of indices, and for more of them than are worth a look at the call.
-bool all_within(LazyTensorImpl& indices, int64_t lowest, int64_t limit);
+// Whether all elements of a tensor in the CPU's memory are in the range. True for what is no tensor
+// of indices, and for more of them than are worth a look at the call.
+bool all_within(const at::Tensor& indices, const IndexRange& range);
 
 }  // namespace torch_lazy

@@ -18,7 +18,11 @@ void InspectedArguments::inspect(const at::Tensor& tensor) {
   note(kOtherTensor, !impl);
   if (!impl && tensor.unsafeGetTensorImpl()->is_wrapped_number()) return;
   tensors_.push_back(impl);
-  if (!impl) return note(kFakeTensor, tensor.key_set().has_backend(c10::BackendComponent::LazyBit));
+  if (!impl) {
+    if (op_.index_rule != IndexRule::kNone && tensor.is_cpu())
+      on_the_host_.emplace_back(tensors_.size() - 1, tensor);
+    return note(kFakeTensor, tensor.key_set().has_backend(c10::BackendComponent::LazyBit));
+  }
   see(impl->device().index());
   StorageState& state = impl->state();
   if (state.error && tensors_.size() == 1 && op_.effects->overwrites_first_argument) heal(*impl);
@@ -89,33 +93,57 @@ void InspectedArguments::note_pending_writes() const {
   }
 }
 
+std::optional<IndexRange> InspectedArguments::range_of(int64_t dim, bool or_from_end) const {
+  const LazyTensorImpl& indexed = *tensors_[0];
+  const int64_t dims = std::max<int64_t>(indexed.dim(), 1);
+  if (dim < -dims || dim >= dims) return std::nullopt;
+  const int64_t size = indexed.dim() == 0 ? 1 : indexed.size(dim);
+  return IndexRange{or_from_end ? -size : 0, size, std::nullopt};
+}
+
 // An index is known where its memory holds its value: where the window makes or writes it, that is
-// pending. An operation that runs at the call raises by itself.
+// pending.
+bool InspectedArguments::known_outside(size_t tensor, const IndexRange& range) const {
+  if (LazyTensorImpl* const index = tensors_[tensor]) {
+    const StorageState& state = index->state();
+    const bool stale = recorder_.binds(state) && state.written_in == state.window;
+    return state.resident() && !stale && !all_within(index->resident_inner(), range);
+  }
+  for (const auto& [place, index] : on_the_host_)
+    if (place == tensor) return !all_within(index, range);
+  return false;
+}
+
+// An operation that runs at the call raises by itself.
 bool InspectedArguments::index_out_of_range() const {
   // A mask among the indices takes as many dimensions as it has.
   if (recorder_.is_eager() || !execution_device().is_cpu() || tensors_.size() < 2 || has(kMask))
     return false;
-  const auto out_of_range = [&](size_t tensor, int64_t dim) {
-    const LazyTensorImpl& indexed = *tensors_[0];
-    LazyTensorImpl* const index = tensors_[tensor];
-    const int64_t dims = std::max<int64_t>(indexed.dim(), 1);
-    if (!index || dim < -dims || dim >= dims) return false;
-    const StorageState& state = index->state();
-    const bool stale = recorder_.binds(state) && state.written_in == state.window;
-    if (!state.resident() || stale) return false;
-    const int64_t size = indexed.dim() == 0 ? 1 : indexed.size(dim);
-    return !all_within(*index, op_.index_rule == IndexRule::kEachDimension ? -size : 0, size);
-  };
   if (!tensors_[0]) return false;
+  const auto outside = [&](size_t tensor, int64_t dim, bool or_from_end) {
+    const std::optional<IndexRange> range = range_of(dim, or_from_end);
+    return range && known_outside(tensor, *range);
+  };
   switch (op_.index_rule) {
     case IndexRule::kRows:
-      return out_of_range(1, 0);
+      return outside(1, 0, false);
     case IndexRule::kDimension:
-      return first_integer_ && out_of_range(1, *first_integer_);
+      return first_integer_ && outside(1, *first_integer_, false);
+    case IndexRule::kDimensionOrFromEnd:
+      return first_integer_ && outside(1, *first_integer_, true);
     case IndexRule::kEachDimension:
       for (size_t i = 0; i < places_.size(); ++i)
-        if (out_of_range(1 + i, places_[i])) return true;
+        if (outside(1 + i, places_[i], true)) return true;
       return false;
+    case IndexRule::kElements: {
+      const int64_t count = tensors_[0]->numel();
+      return known_outside(1, {-count, count, std::nullopt});
+    }
+    case IndexRule::kClasses: {
+      std::optional<IndexRange> classes = range_of(tensors_[0]->dim() > 1 ? 1 : 0, false);
+      classes->ignored = last_integer_;
+      return known_outside(1, *classes);
+    }
     case IndexRule::kNone:
       return false;
   }

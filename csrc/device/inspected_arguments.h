@@ -8,8 +8,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <optional>
+#include <utility>
 
 #include "device/lazy_tensor.h"
+#include "ops/indices_within.h"
 #include "ops/operator_info.h"
 
 namespace torch_lazy {
@@ -99,12 +101,19 @@ class InspectedArguments {
   void inspect(const c10::IValue& value);
   void inspect(int64_t number) {
     if (!first_integer_) first_integer_ = number;
+    last_integer_ = number;
+  }
+  void inspect(const c10::SymInt& number) {
+    if (const auto known = number.maybe_as_int()) inspect(*known);
   }
   template <class Plain>
   void inspect(const Plain&) {}
 
   // Whether an index that is known now is out of range: its operator has to raise at the call.
   bool index_out_of_range() const;
+  bool known_outside(size_t tensor, const IndexRange& range) const;
+  // The indices of a dimension of the first argument; nothing where it has no such dimension.
+  std::optional<IndexRange> range_of(int64_t dim, bool or_from_end) const;
 
   void heal(LazyTensorImpl& impl);
   bool rebinds_twice() const;
@@ -114,7 +123,10 @@ class InspectedArguments {
   uint16_t facts_ = 0;                  // of Fact
   c10::DeviceIndex device_index_ = -1;  // not known yet
   std::optional<int64_t> first_integer_;
+  std::optional<int64_t> last_integer_;
   c10::SmallVector<uint8_t, 4> places_;  // of the tensors of a list in which some may be missing
+  // Of an operator that takes indices: its CPU tensors, by their place in tensors_.
+  c10::SmallVector<std::pair<size_t, at::Tensor>, 1> on_the_host_;
   LazyTensorImpl* healed_ = nullptr;
   std::shared_ptr<const std::exception_ptr> healed_error_;
   c10::SmallVector<LazyTensorImpl*, 8> tensors_;

@@ -1,4 +1,4 @@
-// Which operators take indices, and within which dimension of their first argument these must lie.
+// Which operators take indices, and where in their first argument these must lie.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,12 @@ namespace torch_lazy {
 
 enum class IndexRule : uint8_t {
   kNone,
-  kRows,           // (weight, indices): the first dimension
-  kDimension,      // (self, dim, index): dimension `dim`
+  kRows,                // (weight, indices): the first dimension
+  kDimension,           // (self, dim, index): dimension `dim`
+  kDimensionOrFromEnd,  // the same; negative ones count from the end
   kEachDimension,  // (self, indices): each the dimension of its place; negative ones from the end
+  kElements,       // (self, index): the elements in order; negative ones from the end
+  kClasses,        // (self, target, ..., ignored): the dimension of classes, or the last integer
 };
 
 // By the name of an operator without its overload: "aten::gather".

@@ -116,7 +116,13 @@ LOOK_UP = {
     "gather": lambda x, i: x.gather(-1, i.expand(3, 2)),
     "scatter": lambda x, i: x.scatter(0, i.expand(3, 2).t(), x),
     "index_add_": lambda x, i: x.clone().index_add_(0, i, x[:2]),
+    "index_fill": lambda x, i: x.index_fill(1, i, 0),
+    "take": lambda x, i: x[0].take(i),
+    "index on the CPU": lambda x, i: x[i.cpu()],
     "embedding": lambda x, i: torch.nn.functional.embedding(i, x),
+    "embedding_bag": lambda x, i: torch.nn.functional.embedding_bag(i[None], x),
+    "labels": lambda x, i: torch.nn.functional.cross_entropy(x[:2], i),
+    "labels of an image": lambda x, i: torch.nn.functional.nll_loss(x[None, :, :2], i[None]),
     "int32": lambda x, i: x.index_select(0, i.int().cpu().to(x.device)),
     "not contiguous": lambda x, i: x.index_select(
         0, i.repeat_interleave(2).cpu().to(x.device)[::2]
@@ -145,6 +151,23 @@ def test_an_index_counted_from_the_end_stays_deferred(device):
     x, index = torch.arange(3.0).to(device), torch.tensor([-1, -3]).to(device)
 
     assert hot(lambda: (x * 2)[index] + 1).tolist() == [5, 1]
+
+
+def test_labels_that_are_passed_over_stay_deferred(device):
+    scores = torch.randn(4, 3).to(device)
+    for labels, ignored in (
+        (torch.tensor([0, -100, 2, -100]), -100),
+        (torch.tensor([7, 0, 1, 2]), 7),
+    ):
+        labels = labels.to(device)
+
+        def loss(labels=labels, ignored=ignored):
+            return torch.nn.functional.cross_entropy(scores * 2, labels, ignore_index=ignored) + 1
+
+        expected = torch.nn.functional.cross_entropy(
+            scores.cpu() * 2, labels.cpu(), ignore_index=ignored
+        )
+        torch.testing.assert_close(hot(loss).cpu(), expected + 1)
 
 
 @pytest.mark.recording

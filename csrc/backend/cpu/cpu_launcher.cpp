@@ -22,7 +22,7 @@ at::Tensor CpuLauncher::empty(c10::IntArrayRef sizes, c10::IntArrayRef strides,
 }
 
 bool CpuLauncher::all_within(const at::Tensor& indices, int64_t limit) const {
-  return indices_within(indices, 0, limit);
+  return indices_within(indices, {0, limit, std::nullopt});
 }
 
 void CpuLauncher::launch(const KernelStep& step, c10::ArrayRef<void*> pointers) const {
