@@ -6,7 +6,8 @@ runs all tests of test_view_ops.py and a tenth of test_unary_ufuncs.py, and prin
 many of those that pass on the CPU pass on lazy. The folder is that of a source tree of PyTorch; one
 of another version than the installed one has tests that fail on both. With --repetitions 4 each
 test runs four times on lazy, so that its windows get hot. In --results failures.txt lists what
-differs, and a log beside each file holds what was printed.
+differs, and a log beside each file holds what was printed. A file may be in a folder, as
+functorch/test_vmap.
 """
 
 from __future__ import annotations
@@ -16,6 +17,12 @@ from pathlib import Path
 
 from comparison import Comparison, compare, table
 from supervise import Suite, run_suite
+
+
+def suite_and_share(text: str) -> tuple[str, int]:
+    """A file, maybe in a folder, and of how many of its tests one is run."""
+    name, _, share = text.rpartition("/")
+    return (name, int(share)) if name and share.isdecimal() else (text, 1)
 
 
 def main() -> None:
@@ -39,13 +46,13 @@ def main() -> None:
     results.mkdir(parents=True, exist_ok=True)
     comparisons: list[Comparison] = []
     for text in arguments.suites:
-        name, _, one_in = text.partition("/")
-        suite = Suite((arguments.tests / f"{name}.py").resolve(), int(one_in or 1))
+        name, one_in = suite_and_share(text)
+        suite = Suite((arguments.tests / f"{name}.py").resolve(), one_in)
         if not suite.file.exists():
             parser.error(f"{suite.file} does not exist: give the folder `test` of PyTorch's source")
         files = {}
         for device, repetitions in (("cpu", 1), (arguments.device, arguments.repetitions)):
-            files[device] = results / f"{name}-{one_in or 1}-{device}-{repetitions}.jsonl"
+            files[device] = results / f"{suite.name}-{one_in}-{device}-{repetitions}.jsonl"
             if not arguments.resume:
                 files[device].unlink(missing_ok=True)
             run_suite(suite, device, files[device], repetitions, arguments.seconds)
