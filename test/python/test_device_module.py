@@ -156,6 +156,20 @@ def test_a_tensor_says_where_it_is():
     assert not x.cpu().is_lazy
 
 
+@pytest.mark.parametrize("named", [(), (0,), ("lazy:0",), (torch.device("lazy"),)])
+def test_tensors_and_modules_move_to_a_device_by_its_number_or_name(named):
+    assert torch.ones(2).lazy(*named).device == torch.device("lazy:0")
+    assert nn.Linear(2, 2).lazy(*named).weight.device == torch.device("lazy:0")
+
+
+def test_moving_by_method_takes_what_cudas_takes():
+    moved = torch.ones(1, 2, 3, 4).lazy(non_blocking=True, memory_format=torch.channels_last)
+
+    assert moved.is_contiguous(memory_format=torch.channels_last)
+    with pytest.raises(ValueError, match="expected a lazy device, but got cpu"):
+        torch.ones(2).lazy("cpu")
+
+
 def test_the_default_device_makes_tensors_and_modules():
     torch.set_default_device("lazy")
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import torch
 
@@ -13,14 +12,27 @@ def _is_lazy(self: torch.Tensor) -> bool:
     return self.device.type == "lazy"
 
 
-def _tensor_lazy(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+def _destination(device: torch.device | int | str | None) -> str:
+    from torch_lazy.device import device_index
+
+    return "lazy" if device is None else f"lazy:{device_index(device)}"
+
+
+def _tensor_lazy(
+    self: torch.Tensor,
+    device: torch.device | int | str | None = None,
+    non_blocking: bool = False,
+    memory_format: torch.memory_format = torch.preserve_format,
+) -> torch.Tensor:
     """The tensor on device ``lazy``, as ``cuda()`` is for CUDA."""
-    return self.to("lazy", *args, **kwargs)
+    return self.to(_destination(device), non_blocking=non_blocking, memory_format=memory_format)
 
 
-def _module_lazy(self: torch.nn.Module, device: int | None = None) -> torch.nn.Module:
+def _module_lazy(
+    self: torch.nn.Module, device: torch.device | int | str | None = None
+) -> torch.nn.Module:
     """Moves parameters and buffers to device ``lazy``."""
-    return self.to("lazy")
+    return self.to(_destination(device))
 
 
 _data_ptr = torch.Tensor.data_ptr
