@@ -14,4 +14,5 @@ def from_dlpack(external: Any) -> torch.Tensor:
     """
     from torch_lazy import _C
 
-    return _C.import_inner(torch.utils.dlpack.from_dlpack(external))
+    tensor = torch.utils.dlpack.from_dlpack(external)
+    return tensor if tensor.device.type == "lazy" else _C.import_inner(tensor)

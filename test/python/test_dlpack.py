@@ -111,8 +111,52 @@ def test_round_trip_through_torch(device):
 
     here = torch.from_dlpack(x)
 
+    assert here.device == x.device
     here[1] = 7
     assert x.tolist() == [0, 7, 2, 3]
+
+
+@pytest.mark.on_cpu("the CPU's tensor is on memory of the execution device")
+def test_a_tensor_of_the_cpu_is_made_of_the_devices_memory(device):
+    x = torch.arange(4.0).to(device)
+
+    here = torch.from_dlpack(x, device="cpu")
+
+    assert here.device.type == "cpu"
+    here[1] = 7
+    assert x.tolist() == [0, 7, 2, 3]
+
+
+@pytest.mark.parametrize("copy", [None, True])
+def test_what_other_libraries_made_is_copied_to_the_device(device, copy):
+    array = np.ones(3)
+
+    there = torch.from_dlpack(array, device=device, copy=copy)
+    array[0] = 5
+
+    assert there.device.type == device.partition(":")[0]
+    assert there.tolist() == [5 if device == "cpu" and not copy else 1, 1, 1]
+
+
+@pytest.mark.on_cpu("NumPy's memory is the host's")
+def test_what_other_libraries_made_is_shared_where_a_copy_is_forbidden(device):
+    array = np.ones(3)
+
+    there = torch.from_dlpack(array, device=device, copy=False)
+    array[0] = 5
+
+    assert there.device.type == device.partition(":")[0]
+    assert there.tolist() == [5, 1, 1]
+
+
+def test_a_copy_that_is_asked_for_shares_nothing(device):
+    x = torch.arange(4.0).to(device)
+
+    copy = torch.from_dlpack(x, copy=True)
+    copy[1] = 7
+
+    assert copy.device == x.device
+    assert x.tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.on_cpu("NumPy's memory is the host's")

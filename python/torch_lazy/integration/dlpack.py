@@ -1,4 +1,8 @@
-"""DLPack export: consumers see memory of the execution device, shared with the lazy tensor."""
+"""DLPack: other libraries see memory of the execution device, shared with the lazy tensor.
+
+What a capsule says is for them, so PyTorch makes a tensor of the execution device of one. From a
+lazy tensor itself ``torch.from_dlpack`` makes a lazy one, as from a tensor of any device.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,23 @@ import torch.utils.dlpack
 _dlpack = torch.Tensor.__dlpack__
 _dlpack_device = torch.Tensor.__dlpack_device__
 _to_dlpack = torch.utils.dlpack.to_dlpack
+_from_dlpack = torch.utils.dlpack.from_dlpack
+
+
+def _check_exportable(tensor: torch.Tensor) -> None:
+    """Raises for what a capsule has no words for, as PyTorch does for tensors of other devices."""
+    if tensor.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach() before")
+    if tensor.is_conj():
+        raise BufferError("Can't export tensors with the conjugate bit set")
+    if tensor.layout != torch.strided:
+        raise BufferError("Can't export tensors with layout other than torch.strided")
 
 
 def _lazy_dlpack(self: torch.Tensor, **kwargs: Any) -> Any:
     if self.device.type != "lazy":
         return _dlpack(self, **kwargs)
-    if self.requires_grad:
-        raise BufferError("Can't export tensors that require gradient, use tensor.detach() before")
+    _check_exportable(self)
     from torch_lazy import _C
 
     return _dlpack(_C.export_inner(self), **kwargs)
@@ -34,8 +48,34 @@ def _lazy_to_dlpack(tensor: torch.Tensor) -> Any:
     return _to_dlpack(tensor) if tensor.device.type != "lazy" else _lazy_dlpack(tensor)
 
 
+def _lazy_from_dlpack(
+    ext_tensor: Any,
+    *,
+    device: torch.device | str | None = None,
+    copy: bool | None = None,
+) -> torch.Tensor:
+    from_lazy = isinstance(ext_tensor, torch.Tensor) and ext_tensor.device.type == "lazy"
+    to_lazy = from_lazy if device is None else torch.device(device).type == "lazy"
+    if not to_lazy:
+        return _from_dlpack(ext_tensor, device=device, copy=copy)
+    if from_lazy:
+        _check_exportable(ext_tensor)
+        tensor = ext_tensor.detach()
+    elif copy is False:
+        from torch_lazy import from_dlpack
+
+        tensor = from_dlpack(ext_tensor)
+    else:
+        tensor = _from_dlpack(ext_tensor)
+    moved = tensor.to(device)
+    if copy is False and moved is not tensor:
+        raise ValueError(f"cannot move a tensor from {tensor.device} to {device} without a copy")
+    return moved.clone() if copy and moved is tensor else moved
+
+
 def install() -> None:
     """Makes lazy tensors speak DLPack as tensors of the execution device."""
+    torch.from_dlpack = torch.utils.dlpack.from_dlpack = _lazy_from_dlpack
     torch.to_dlpack = torch.utils.dlpack.to_dlpack = _lazy_to_dlpack
     torch.Tensor.__dlpack__ = _lazy_dlpack
     torch.Tensor.__dlpack_device__ = _lazy_dlpack_device
