@@ -9,6 +9,8 @@ from torch._inductor import compile_fx
 
 from torch_lazy.integration import inductor
 
+pytestmark = pytest.mark.recording  # on another device Inductor makes the kernels
+
 COUNTERS = torch._dynamo.utils.counters
 
 WAYS = {
