@@ -8,6 +8,7 @@ namespace {
 
 // The word for a tensor that this device does not have.
 std::string form_of(const at::Tensor& tensor) {
+  if (tensor.is_nested()) return "nested";
   return tensor.is_quantized() ? "quantized" : c10::str(tensor.layout());
 }
 
@@ -135,8 +136,8 @@ at::Tensor Call::wrap(at::Tensor inner) {
   }
   // A tensor of zeros without memory; here it gets some.
   if (inner._is_zerotensor()) inner = at::zeros(inner.sizes(), inner.options());
-  const bool strided =
-      inner.has_storage() && inner.layout() == c10::kStrided && !inner.is_quantized();
+  const bool strided = inner.has_storage() && inner.layout() == c10::kStrided &&
+                       !inner.is_quantized() && !inner.is_nested();
   if (!strided && operation_) operation_->give_up_outputs();
   TORCH_CHECK_NOT_IMPLEMENTED(strided, op_.name, " returned a ", form_of(inner),
                               " tensor; device lazy has strided tensors and sparse ones in "

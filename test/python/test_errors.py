@@ -108,6 +108,22 @@ def test_an_operator_that_makes_a_quantized_tensor_raises_at_the_call(device):
         torch.quantize_per_tensor(x, 0.1, 5, torch.quint8)
 
 
+NESTED = {
+    "of tensors": lambda x: torch.nested.nested_tensor([x, x[:1]]),
+    "of tensors, with gradients": lambda x: torch.nested.as_nested_tensor([x, x[:1]]),
+    "from a mask": lambda x: torch._nested_tensor_from_mask(x[None], (x[None, :, 0] > 0)),
+}
+
+
+@pytest.mark.recording
+@pytest.mark.parametrize("make", NESTED.values(), ids=NESTED)
+def test_an_operator_that_makes_a_strided_nested_tensor_raises_at_the_call(device, make):
+    x = torch.ones(2, 3, device=device)
+
+    with pytest.raises(NotImplementedError, match=r"returned a nested tensor.*on the cpu"):
+        make(x)
+
+
 LOOK_UP = {
     "index": lambda x, i: x[i],
     "index of a later dimension": lambda x, i: x[:, i],
