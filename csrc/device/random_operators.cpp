@@ -8,7 +8,10 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/bernoulli_native.h>
 #include <ATen/ops/bernoulli_ops.h>
+#include <ATen/ops/native_dropout_native.h>
+#include <ATen/ops/native_dropout_ops.h>
 
 #include "base/config.h"
 #include "device/generator.h"
@@ -83,6 +86,20 @@ at::Tensor& bernoulli_(at::Tensor& self, double p, std::optional<at::Generator> 
   return Unboxed<PhiloxBernoulli>::kernel(self, draw_key(self, generator), p);
 }
 
+// torch.func makes these two of dropouts. ATen composes them of operators, so that they draw what
+// dropout draws elsewhere, and are recorded.
+at::Tensor bernoulli(const at::Tensor& self, double p, std::optional<at::Generator> generator) {
+  return draws_by_key(self, p, generator)
+             ? at::native::bernoulli(self, p, std::move(generator))
+             : Unboxed<at::_ops::bernoulli_p>::kernel(self, p, std::move(generator));
+}
+
+std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double p,
+                                                  std::optional<bool> train) {
+  return draws_bernoulli_by_key() ? at::native::native_dropout_cpu(input, p, train)
+                                  : Unboxed<at::_ops::native_dropout>::kernel(input, p, train);
+}
+
 }  // namespace
 
 bool draws_bernoulli_by_key() {
@@ -92,6 +109,8 @@ bool draws_bernoulli_by_key() {
 
 void register_random_kernels(torch::Library& library) {
   library.impl("bernoulli_.float", bernoulli_);
+  library.impl("bernoulli.p", bernoulli);
+  library.impl("native_dropout", native_dropout);
 }
 
 }  // namespace torch_lazy

@@ -57,6 +57,21 @@ def test_the_gradient_goes_where_dropout_let_the_value_through(device):
         assert torch.equal(y, gradient)
 
 
+@pytest.mark.parametrize("drop", [F.dropout, F.dropout1d, F.alpha_dropout])
+def test_dropout_in_a_function_transform_draws_what_it_draws_outside(device, drop):
+    x = torch.ones(4, 64, 33).to(device)
+    torch.manual_seed(3)
+    expected, outside = torch.autograd.functional.vjp(
+        lambda x: drop(x, 0.3, training=True), x, torch.ones_like(x)
+    )
+
+    torch.manual_seed(3)
+    value, pull_back = torch.func.vjp(lambda x: drop(x, 0.3, training=True), x)
+
+    torch.testing.assert_close(value, expected)
+    torch.testing.assert_close(pull_back(torch.ones_like(x))[0], outside)
+
+
 def test_dropout_stays_in_the_window(device):
     x = torch.rand(8, 8).to(device)
     each_run(lambda: (F.dropout(F.gelu(x), 0.5) + x).sum().item())
