@@ -7,7 +7,8 @@ many of those that pass on the CPU pass on lazy. The folder is that of a source 
 of another version than the installed one has tests that fail on both. With --repetitions 4 each
 test runs four times on lazy, so that its windows get hot. In --results failures.txt lists what
 differs, and a log beside each file holds what was printed. A file may be in a folder, as
-functorch/test_vmap.
+functorch/test_vmap. With --default-device the tests that are not device-generic run, with the
+device as default: what they make by name or with NumPy stays on the CPU.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def main() -> None:
         "suites", nargs="+", metavar="suite[/n]", help="a file; one test in n of it"
     )
     parser.add_argument("--device", default="lazy")
+    parser.add_argument("--default-device", action="store_true", help="run the tests for no device")
     parser.add_argument("--repetitions", type=int, default=1, help="of each test on the device")
     parser.add_argument("--seconds", type=float, default=120, help="most for one test")
     parser.add_argument("--results", type=Path, default=Path("build/pytorch-suites"))
@@ -47,12 +49,13 @@ def main() -> None:
     comparisons: list[Comparison] = []
     for text in arguments.suites:
         name, one_in = suite_and_share(text)
-        suite = Suite((arguments.tests / f"{name}.py").resolve(), one_in)
+        file = (arguments.tests / f"{name}.py").resolve()
+        suite = Suite(file, one_in, arguments.default_device)
         if not suite.file.exists():
             parser.error(f"{suite.file} does not exist: give the folder `test` of PyTorch's source")
         files = {}
         for device, repetitions in (("cpu", 1), (arguments.device, arguments.repetitions)):
-            files[device] = results / f"{suite.name}-{one_in}-{device}-{repetitions}.jsonl"
+            files[device] = results / f"{suite.title}-{one_in}-{device}-{repetitions}.jsonl"
             if not arguments.resume:
                 files[device].unlink(missing_ok=True)
             run_suite(suite, device, files[device], repetitions, arguments.seconds)

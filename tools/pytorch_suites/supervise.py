@@ -21,10 +21,11 @@ class Suite:
 
     file: Path
     one_in: int
+    by_default_device: bool = False  # the tests that are not device-generic
 
     @property
-    def name(self) -> str:
-        return self.file.stem
+    def title(self) -> str:
+        return f"{self.file.stem}-default" if self.by_default_device else self.file.stem
 
 
 def run_suite(suite: Suite, device: str, results: Path, repetitions: int, seconds: float) -> None:
@@ -32,6 +33,7 @@ def run_suite(suite: Suite, device: str, results: Path, repetitions: int, second
     command = [sys.executable, str(Path(__file__).with_name("worker.py"))]
     command += ["--file", str(suite.file), "--one-in", str(suite.one_in), "--device", device]
     command += ["--results", str(results), "--repetitions", str(repetitions)]
+    command += ["--default-device"] * suite.by_default_device
     with results.with_suffix(".log").open("ab") as log:
         while True:
             status = _run(command, results, log, seconds)

@@ -1,4 +1,6 @@
-"""Runs the device-generic tests of one of PyTorch's test files in this process.
+"""Runs the tests of one of PyTorch's test files on a device, in this process.
+
+These are the device-generic ones, or the others, which name no device and run on the default one.
 
 Each test writes a line of JSON when it starts and one when it ends, so that who started this
 process knows which test it died in. Tests that the file of results names already are not run.
@@ -23,8 +25,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
 
+import torch
 from as_the_cpu import instantiate_for
-from torch.testing._internal.common_device_type import DeviceTypeTestBase
+from torch.testing._internal.common_utils import TestCase
 
 import torch_lazy
 
@@ -36,7 +39,7 @@ def repeat_tests(repetitions: int) -> None:
 
     The suites seed the generators before each test, so that its windows are the same every time.
     """
-    run_once = DeviceTypeTestBase.run
+    run_once = TestCase.run
 
     def run(self: Any, result: Any = None) -> None:
         for _ in range(repetitions):
@@ -48,15 +51,16 @@ def repeat_tests(repetitions: int) -> None:
                 torch_lazy.synchronize()
             torch_lazy.wait_for_compiles()
 
-    DeviceTypeTestBase.run = run
+    TestCase.run = run
 
 
 class Recorder(unittest.TestResult):
     """Writes what comes of each test as lines of JSON; the last line of a test is what counts."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, default_device: str | None) -> None:
         super().__init__()
         self.out = out
+        self.default_device = default_device
 
     def write(self, test: unittest.TestCase, **fields: Any) -> None:
         print(json.dumps({"test": name_of(test), **fields}), file=self.out, flush=True)
@@ -66,9 +70,11 @@ class Recorder(unittest.TestResult):
         self.began = time.monotonic()
         self.outcome: dict[str, Any] = {"outcome": "passed"}
         self.write(test, outcome="started")
+        torch.set_default_device(self.default_device)
 
     def stopTest(self, test: unittest.TestCase) -> None:
         super().stopTest(test)
+        torch.set_default_device(None)
         self.write(test, **self.outcome, seconds=round(time.monotonic() - self.began, 2))
 
     def addError(self, test: Any, error: Any) -> None:
@@ -95,16 +101,21 @@ class Recorder(unittest.TestResult):
 
 def name_of(test: unittest.TestCase) -> str:
     """The name of a test without that of its device: the same on every device."""
-    device = test.device_type  # type: ignore[attr-defined]
+    device = getattr(test, "device_type", None)
+    if device is None:
+        return f"{type(test).__name__}.{test._testMethodName}"
     class_name = type(test).__name__.removesuffix(device.upper())
     # The last one is the device's: a test may be named after one, as `test_lazy_clone` is.
     return f"{class_name}." + re.sub(f"^(.*)_{device}(?![a-z])", r"\1", test._testMethodName)
 
 
-def device_generic_tests(module: ModuleType, device_type: str) -> Iterator[unittest.TestCase]:
+def tests_of(module: ModuleType, device_type: str | None) -> Iterator[unittest.TestCase]:
+    """The tests for a device, or those for none."""
     loader = unittest.TestLoader()
     for cls in list(vars(module).values()):
-        if isinstance(cls, type) and getattr(cls, "device_type", None) == device_type:
+        if not isinstance(cls, type) or not issubclass(cls, unittest.TestCase):
+            continue
+        if getattr(cls, "device_type", None) == device_type:
             yield from (cls(name) for name in loader.getTestCaseNames(cls))
 
 
@@ -115,6 +126,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, required=True)
     parser.add_argument("--one-in", type=int, required=True)
     parser.add_argument("--repetitions", type=int, required=True)
+    parser.add_argument("--default-device", action="store_true")
     arguments = parser.parse_args()
 
     faulthandler.enable()
@@ -130,14 +142,15 @@ def main() -> None:
         outcomes = {line["test"]: line["outcome"] for line in lines}
         known = {test for test, outcome in outcomes.items() if outcome != "started"}
     suite = unittest.TestSuite()
-    for test in device_generic_tests(module, arguments.device):
+    default = arguments.device if arguments.default_device else None
+    for test in tests_of(module, None if default else arguments.device):
         name = name_of(test)
         if zlib.crc32(name.encode()) % arguments.one_in == 0 and name not in known:
             suite.addTest(test)
     if arguments.repetitions > 1:
         repeat_tests(arguments.repetitions)
     with arguments.results.open("a") as out:
-        suite.run(Recorder(out))
+        suite.run(Recorder(out, default))
 
 
 if __name__ == "__main__":
