@@ -124,6 +124,12 @@ def test_an_operator_that_makes_a_strided_nested_tensor_raises_at_the_call(devic
         make(x)
 
 
+@pytest.mark.recording
+def test_a_strided_nested_tensor_of_the_cpus_tensors_is_refused(device):
+    with pytest.raises(NotImplementedError, match=r"strided nested.*use layout=torch\.jagged"):
+        torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], device=device)
+
+
 LOOK_UP = {
     "index": lambda x, i: x[i],
     "index of a later dimension": lambda x, i: x[:, i],

@@ -16,6 +16,7 @@ _SHIMS = (
     "gradcheck",
     "inductor",
     "multiprocessing",
+    "nested",
     "optimizers",
     "pinned_memory",
     "safetensors",
