@@ -1,4 +1,4 @@
-"""Runs PyTorch's device-generic tests on device lazy and on the CPU, and compares by test.
+"""Runs PyTorch's own tests on device lazy and on the CPU, and compares by test.
 
     tools/run-pytorch-suites ~/pytorch/test test_view_ops test_unary_ufuncs/10
 

@@ -41,7 +41,9 @@ def run_suite(suite: Suite, device: str, results: Path, repetitions: int, second
                 return
             last = _last_line(results)
             if last.get("outcome") != "started":
-                raise RuntimeError(f"{suite.file} cannot be run on {device}: see {log.name}")
+                raise RuntimeError(
+                    f"{suite.file} cannot be run on {device}, exit status {status}: see {log.name}"
+                )
             outcome = "hung" if status is None else "crashed"
             with results.open("a") as out:
                 reason = f"exit status {status}"
