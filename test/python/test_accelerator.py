@@ -39,6 +39,35 @@ def test_the_accelerator_is_the_device():
 
 
 @pytest.mark.usefixtures("chosen")
+def test_the_default_device_of_modules_is_the_device():
+    assert torch.get_device_module() is torch_lazy
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="needs torch.distributed")
+@pytest.mark.usefixtures("chosen")
+def test_fully_shard_without_a_mesh_shards_over_the_device(tmp_path):
+    from torch.distributed.fsdp import fully_shard
+
+    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
+    torch.distributed.init_process_group(store=store, rank=0, world_size=1)
+    try:
+        with torch.device("meta"):
+            model = torch.nn.Linear(3, 2)
+        fully_shard(model)
+        model.to_empty(device="lazy")
+        torch.nn.init.ones_(model.weight)
+        torch.nn.init.zeros_(model.bias)
+        mesh = model.weight.device_mesh
+
+        y = model(torch.ones(4, 3, device="lazy"))
+
+        assert mesh.device_type == "lazy"
+        assert y.tolist() == [[3, 3]] * 4
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+@pytest.mark.usefixtures("chosen")
 def test_its_index_is_read_and_set():
     torch.accelerator.set_device_index(0)
     torch.accelerator.set_device_index("lazy:0")

@@ -3,7 +3,8 @@
 It stays the machine's own accelerator where there is one. Where there is none, and
 ``torch.lazy.config.accelerator`` is set, it is device ``lazy``: scripts that are written for any
 accelerator then find this one. The functions of ``torch.accelerator`` are a few lines of Python
-over those that are replaced here, which look at the setting whenever they are called.
+over those that are replaced here, which look at the setting whenever they are called. So are parts
+of ``torch.distributed`` that take the machine's accelerator or the CPU, such as ``fully_shard``.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ def _synchronize(index: int) -> None:
 _EMPTY_HOST_CACHE = "_accelerator_emptyHostCache"  # not in torch 2.11
 
 _REPLACEMENTS: dict[str, Callable[..., Any]] = {
+    "_get_accelerator": lambda check=False: torch.device("lazy"),  # elsewhere the CPU without one
     "_accelerator_getDeviceIndex": lambda: _lazy().current_device(),
     "_accelerator_setDeviceIndex": _set_device,
     "_accelerator_exchangeDevice": _exchange_device,
