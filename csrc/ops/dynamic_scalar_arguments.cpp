@@ -12,9 +12,8 @@ namespace {
 // of the output's metadata. In-place variants are meant too.
 //
 // Left out on purpose: dims, dtypes, bools, sizes. pow's exponent (0.5, 2 and others have kernels
-// of their own), lerp's weight (another formula from 0.5 on), alpha and beta of matrix products (0
-// means that an operand is not read), probabilities (0 and 1 branch), eps and slopes (they do not
-// change), quotients that are rounded.
+// of their own), alpha and beta of matrix products (0 means that an operand is not read),
+// probabilities (0 and 1 branch), eps and slopes (they do not change), quotients that are rounded.
 const std::unordered_map<std::string, std::vector<std::string>>& table() {
   static const auto* const arguments =
       new std::unordered_map<std::string, std::vector<std::string>>{
@@ -25,6 +24,7 @@ const std::unordered_map<std::string, std::vector<std::string>>& table() {
           {"aten::div", {"other"}},
           {"aten::addcmul", {"value"}},
           {"aten::addcdiv", {"value"}},
+          {"aten::lerp", {"weight"}},
           {"aten::clamp", {"min", "max"}},
           {"aten::clamp_min", {"min"}},
           {"aten::clamp_max", {"max"}},
@@ -40,6 +40,7 @@ const std::unordered_map<std::string, std::vector<std::string>>& table() {
           {"aten::_foreach_div", {"scalar", "scalars"}},
           {"aten::_foreach_addcmul", {"value", "scalars"}},
           {"aten::_foreach_addcdiv", {"value", "scalars"}},
+          {"aten::_foreach_lerp", {"weight"}},
           {"aten::_foreach_clamp_min", {"scalar", "scalars"}},
           {"aten::_foreach_clamp_max", {"scalar", "scalars"}},
       };

@@ -33,18 +33,16 @@ void add_weighted_rules(RuleTable& table) {
     if (!d.is(3, 1)) a = d.operand(3, a.dtype()) * a;
     return d.finish(x + a / b);
   };
-  // Interpolates from the nearer end.
-  table["lerp.Scalar"] = [](Decomposition& d) {
-    const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
-    const Term weight = d.operand(2, a.dtype());
-    const double number = constant_number(weight.value)->toDouble();
-    const bool near_a = std::abs(number) < 0.5;
-    const Term factor = near_a ? weight : a.number(number - 1);
-    return d.finish(multiply_add(near_a ? a : b, factor, b - a));
-  };
-  table["lerp.Tensor"] = [](Decomposition& d) {
+  // Interpolates from the nearer end, which a weight that is known only when the kernel runs does
+  // not tell yet.
+  table["lerp.Tensor"] = table["lerp.Scalar"] = [](Decomposition& d) {
     const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
     const Term weight = d.operand(2, d.compute());
+    if (const auto number = constant_number(weight.value)) {
+      const bool near_a = std::abs(number->toDouble()) < 0.5;
+      const Term factor = near_a ? weight : a.number(number->toDouble() - 1);
+      return d.finish(multiply_add(near_a ? a : b, factor, b - a));
+    }
     const Term near_a = compare("lt", abs(weight), 0.5);
     return d.finish(multiply_add(where(near_a, a, b), where(near_a, weight, weight - 1), b - a));
   };

@@ -102,6 +102,33 @@ def test_a_learning_rate_schedule_keeps_sgd_hot(device):
     assert all(is_hot(c) for c in counted[5:])
 
 
+@pytest.mark.parametrize("foreach", [False, True])
+def test_a_schedule_of_momentum_keeps_adam_hot(device, foreach):
+    def adam(parameters):
+        return torch.optim.Adam(parameters, lr=0.01, foreach=foreach)
+
+    def one_cycle(optimizer):  # beta1 changes with the learning rate
+        return torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.01, total_steps=50)
+
+    expected, _ = train("cpu", adam, 12, one_cycle)
+    actual, counted = train(device, adam, 12, one_cycle)
+
+    same(actual, expected)
+    assert all(is_hot(c) for c in counted[5:]), [(c.recorded, c.deferred) for c in counted]
+
+
+def test_a_weight_that_crosses_a_half_interpolates_as_eager_does(device):
+    host = torch.randn(3, 59), torch.randn(3, 59)
+    a, b = (t.to(device) for t in host)
+    weights = [0.1, 0.3, 0.45, 0.5, 0.7, 0.99, -0.6, 1.5]
+
+    results, counted = pass_by_pass(lambda w: torch.lerp(a, b, w).cpu(), weights)
+
+    assert all(is_hot(c) for c in counted[3:])
+    for result, weight in zip(results, weights, strict=True):
+        same(result, torch.lerp(*host, weight))
+
+
 def test_numbers_that_always_were_equal_are_one(device):
     x = torch.randn(3, 61).to(device)
 
