@@ -94,13 +94,16 @@ void add_binary_rules(RuleTable& table) {
     if (d.given(2)) loss = loss * d.operand(2, d.compute());
     return finish_loss(d, loss, 4);
   };
+  // Eager composes these of operators that round one by one: in half precision exp overflows.
   table["soft_margin_loss"] = [](Decomposition& d) {
-    const Term x = d.operand(0, d.compute()), target = d.operand(1, d.compute());
-    return finish_loss(d, log1p(exp(-target * x)), 2);
+    const c10::ScalarType dtype = d.output().dtype;
+    const Term x = d.operand(0, dtype), target = d.operand(1, dtype);
+    return finish_loss(d, log1p(exp(-target * x)).to(d.compute()), 2);
   };
   table["soft_margin_loss_backward"] = [](Decomposition& d) {
-    const Term grad = d.operand(0, d.compute()), x = d.operand(1, d.compute());
-    const Term target = d.operand(2, d.compute());
+    const c10::ScalarType dtype = d.output().dtype;
+    const Term grad = d.operand(0, dtype), x = d.operand(1, dtype);
+    const Term target = d.operand(2, dtype);
     const Term z = exp(-target * x);
     return d.finish(-target * share(d, x.info(), 3) * z / (z + 1) * grad);
   };

@@ -130,3 +130,13 @@ def test_a_foreach_operator_whose_numbers_are_a_tensor_of_the_cpu(device):
         return [t.tolist() for t in tensors]
 
     assert each_run(program, device) == [program("cpu")] * 4
+
+
+def test_a_loss_that_overflows_in_half_precision(device):
+    def program(where):
+        x = torch.tensor([12.0, 0.5], dtype=torch.float16, device=where)
+        target = torch.tensor([-1.0, 1.0], dtype=torch.float16, device=where)
+        return torch.nn.functional.soft_margin_loss(x, target, reduction="none").tolist()
+
+    assert program("cpu")[0] == float("inf")
+    assert each_run(program, device) == [program("cpu")] * 4
