@@ -26,6 +26,7 @@ SMALL = [
     *("programs/programs-1", "programs/fusion-1", "failures", "threads/threads-record-at-once"),
     *("training/layers-with-sgd", "training/attention-with-adam"),
     *("operators/add", "operators/sort", "operators/sparse.sampled_addmm"),
+    *("modules/nn.Conv2d.train", "modules/optim.AdamW"),
     *("forks/a-child-computes-or-is-told", "memory/hot-windows-keep-nothing"),
     "reproducibility/hot-windows-repeat-their-bits",
 ]

@@ -1,11 +1,15 @@
-"""Every operator that PyTorch's own OpInfo samples cover (float32), on a device against the CPU.
+"""Every operator that PyTorch's own OpInfo samples cover, on a device against the CPU.
 
     python -m torch_lazy.conformance.opinfo --device lazy --markdown report.md
+    python -m torch_lazy.conformance.opinfo --dtypes all --order 0 --every 4 --samples 3
+    python -m torch_lazy.conformance.opinfo --dtypes float64 --order 2
+    python -m torch_lazy.conformance.opinfo --autocast
 
-Each sample runs four times on the device, so that the later runs are deferred and replayed. An
-operator passes if all its samples do: outputs and inputs afterwards agree in dtype, shape, strides
-and values, and so do the gradients. Values of generated kernels may also be as close to the result
-in double as the CPU's are.
+The first is float32 and gradients, the others all dtypes that the CPU supports, gradients of
+gradients, and autocast to bfloat16. Each sample runs four times on the device, so that the later
+runs are deferred and replayed. An operator passes if all its samples do: outputs and inputs
+afterwards agree in dtype, shape, strides and values, and so do the gradients. Values of generated
+kernels may also be as close to the result in double as the CPU's are.
 """
 
 from __future__ import annotations
@@ -16,8 +20,8 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -27,9 +31,18 @@ import torch
 
 from torch_lazy.conformance.double_reference import as_close_as_eager
 from torch_lazy.conformance.isolated import Outcome, run_isolated, serve
-from torch_lazy.conformance.opinfo_call import Run, call
+from torch_lazy.conformance.opinfo_call import FLOAT32, Mode, Run, call
 from torch_lazy.conformance.program import wait_for_compiles
 from torch_lazy.conformance.program_runner import REPETITIONS
+from torch_lazy.conformance.verdicts import (
+    FORWARD_FAILS,
+    Failure,
+    Verdict,
+    expected_failures,
+    markdown,
+    summary,
+    write_expected,
+)
 
 # Their results are uninitialised memory, so only shapes, strides and dtypes can agree.
 UNINITIALISED = {
@@ -42,48 +55,22 @@ UNINITIALISED = {
 }
 
 
-# Why the gradients of an operator were not tried.
-FORWARD_FAILS = "forward fails"
-
-
-@dataclass(frozen=True)
-class Failure:
-    """The first failing sample of an operator: `kind` is forward or gradients."""
-
-    kind: str
-    sample: int
-    run: int
-    reason: str
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What came of one operator."""
-
-    name: str
-    samples: int
-    has_gradients: bool
-    failures: tuple[Failure, ...]
-
-    def passes(self, kind: str) -> bool:
-        return all(f.kind != kind for f in self.failures)
-
-
-def operators() -> dict[str, Any]:
-    """The OpInfos whose operator the CPU supports in float32, by name and variant."""
+def operators(dtype: torch.dtype = torch.float32) -> dict[str, Any]:
+    """The OpInfos whose operator the CPU supports in the dtype, by name and variant."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from torch.testing._internal.common_methods_invocations import op_db
-    return {full_name(op): op for op in op_db if torch.float32 in op.supported_dtypes("cpu")}
+    return {full_name(op): op for op in op_db if dtype in op.supported_dtypes("cpu")}
 
 
 def full_name(op: Any) -> str:
     return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
 
 
-def samples_of(op: Any, limit: int | None = None) -> Iterator[Any]:
+def samples_of(op: Any, limit: int | None = None, mode: Mode = FLOAT32) -> Iterator[Any]:
     torch.manual_seed(0)
-    return islice(op.sample_inputs("cpu", torch.float32, requires_grad=op.supports_autograd), limit)
+    gradients = mode.differentiates(op)
+    return islice(op.sample_inputs("cpu", mode.dtype, requires_grad=gradients), limit)
 
 
 def difference(actual: Any, expected: Any, values: bool = True) -> str | None:
@@ -121,7 +108,8 @@ def difference(actual: Any, expected: Any, values: bool = True) -> str | None:
 
 # What generated kernels round otherwise than ATen's adds up in sums that cancel; the reference
 # backend runs ATen's own kernels.
-GENERATED = () if os.environ.get("TORCH_LAZY_BACKEND") == "reference" else (torch.float32,)
+_SINGLE = (torch.float32, torch.complex64)
+GENERATED = () if os.environ.get("TORCH_LAZY_BACKEND") == "reference" else _SINGLE
 
 
 def _first_difference(
@@ -136,7 +124,7 @@ def _first_difference(
         if (a is None) != (e is None):
             return f"{what} {i}: {'missing' if a is None else 'unexpected'}"
         reason = difference(a, e, values)
-        if reason and not (GENERATED and _is_as_close(a, e, which, i, exact)):
+        if reason and not (GENERATED and values and _is_as_close(a, e, which, i, exact)):
             return f"{what} {i}: {reason}"
     return None
 
@@ -147,22 +135,28 @@ def _is_as_close(actual: Any, expected: Any, which: str, i: int, exact: Callable
     results = getattr(exact(), which) or []
     if i >= len(results) or not isinstance(results[i], torch.Tensor):
         return False
-    return as_close_as_eager(actual.detach().cpu(), expected.detach(), results[i].detach())
+    tensors = [t.detach().cpu() for t in (actual, expected, results[i])]
+    return as_close_as_eager(*(torch.view_as_real(t) if t.is_complex() else t for t in tensors))
 
 
 def judge(
-    op: Any, device: str, limit: int | None = None, repetitions: int = REPETITIONS
+    op: Any,
+    device: str,
+    limit: int | None = None,
+    repetitions: int = REPETITIONS,
+    mode: Mode = FLOAT32,
 ) -> Verdict:
     """Runs the samples of an operator; its first failure ends the check of a kind."""
     values = op.name not in UNINITIALISED
     failures: dict[str, Failure] = {}
     count = 0
-    for count, sample in enumerate(samples_of(op, limit), 1):
-        gradients = op.supports_autograd and "gradients" not in failures
-        expected = call(op, sample, "cpu", gradients)
-        exact = partial(call, op, sample, "cpu", gradients, double=True)
+    differentiates = mode.differentiates(op)
+    for count, sample in enumerate(samples_of(op, limit, mode), 1):
+        gradients = differentiates and "gradients" not in failures
+        expected = call(op, sample, "cpu", gradients, mode)
+        exact = partial(call, op, sample, "cpu", gradients, mode, double=True)
         for run in range(1, repetitions + 1):
-            actual = call(op, sample, device, gradients)
+            actual = call(op, sample, device, gradients, mode)
             reason = None
             if actual.error != expected.error:
                 reason = f"{actual.error}, expected {expected.error}"
@@ -189,96 +183,55 @@ def judge(
             wait_for_compiles(device)
         if "forward" in failures:
             break
-    return Verdict(full_name(op), count, op.supports_autograd, tuple(failures.values()))
+    return Verdict(full_name(op), count, differentiates, tuple(failures.values()))
 
 
-def expected_failures(path: Path) -> set[tuple[str, str]]:
-    """(operator, kind) pairs that are known to fail; the rest of each line is the reason, for
-    readers."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    return {
-        tuple(line.split(None, 2)[:2])
-        for line in lines
-        if line.strip() and not line.startswith("#")
-    }
-
-
-def _write_expected(path: Path, verdicts: list[Verdict], device: str) -> None:
-    lines = [
-        f"# Operators that differ from the CPU on {device}: operator, kind, reason.",
-        "# Made by torch_lazy.conformance.opinfo --write-expected.",
-    ]
-    lines += [f"{v.name} {f.kind} {f.reason}" for v in verdicts for f in v.failures]
-    path.write_text("\n".join(lines) + "\n")
-
-
-def summary(verdicts: list[Verdict]) -> dict[str, Any]:
-    differentiable = [v for v in verdicts if v.has_gradients]
-    forward, gradients = (
-        sum(v.passes("forward") for v in verdicts),
-        sum(v.passes("gradients") for v in differentiable),
-    )
-    return {
-        "operators": len(verdicts),
-        "samples": sum(v.samples for v in verdicts),
-        "forward": forward,
-        "forward_percent": round(100 * forward / max(1, len(verdicts)), 2),
-        "differentiable": len(differentiable),
-        "gradients": gradients,
-        "gradients_percent": round(100 * gradients / max(1, len(differentiable)), 2),
-    }
-
-
-def _markdown(verdicts: list[Verdict], device: str) -> str:
-    s = summary(verdicts)
-    rows = [
-        f"| `{v.name}` | {f.kind} | {f.sample} | {f.run} | {f.reason.replace('|', '/')} |"
-        for v in verdicts
-        for f in v.failures
-    ]
-    head = (
-        f"Forward {s['forward']} of {s['operators']} ({s['forward_percent']} %), "
-        f"gradients {s['gradients']} of {s['differentiable']} ({s['gradients_percent']} %) "
-        f"on `{device}`, {s['samples']} samples, each run {REPETITIONS} times."
-    )
-    return "\n".join(
-        [
-            head,
-            "",
-            "| operator | kind | sample | run | reason |",
-            "|---|---|---|---|---|",
-            *rows,
-            "",
-        ]
-    )
-
-
-def _verdict(outcome: Outcome, op: Any) -> Verdict:
+def _verdict(outcome: Outcome, has_gradients: bool) -> Verdict:
     """The worker's answer; a worker that died fails the operator in both kinds."""
     if outcome.died is None:
-        return Verdict(
-            **{
-                **outcome.result,
-                "failures": tuple(Failure(**f) for f in outcome.result["failures"]),
-            }
-        )
-    kinds = ["forward", "gradients"] if op.supports_autograd else ["forward"]
-    return Verdict(
-        outcome.item,
-        0,
-        op.supports_autograd,
-        tuple(Failure(kind, 0, 0, outcome.died) for kind in kinds),
-    )
+        failures = tuple(Failure(**f) for f in outcome.result["failures"])
+        return Verdict(**{**outcome.result, "name": outcome.item, "failures": failures})
+    kinds = ["forward", "gradients"] if has_gradients else ["forward"]
+    failures = tuple(Failure(kind, 0, 0, outcome.died) for kind in kinds)
+    return Verdict(outcome.item, 0, has_gradients, failures)
 
 
-def main(arguments: list[str] | None = None) -> int:
+def _subjects(arguments: argparse.Namespace) -> dict[str, tuple[Any, Mode]]:
+    """What is judged, by name: an operator, and in which mode."""
+    autocast = torch.bfloat16 if arguments.autocast else None
+    words = arguments.ops.split(",") if arguments.ops else [""]
+    dtypes = _DTYPES if arguments.dtypes == "all" else arguments.dtypes.split(",")
+    subjects = {}
+    for dtype in dtypes:
+        known = operators(getattr(torch, dtype))
+        mode = Mode(getattr(torch, dtype), arguments.order, autocast)
+        chosen = [n for n in known if any(w == n if w in known else w in n for w in words)]
+        for name in chosen[:: arguments.every]:
+            subjects[name if dtype == "float32" else f"{name}:{dtype}"] = (known[name], mode)
+    return subjects
+
+
+_DTYPES = ["float32", "float64", "float16", "bfloat16", "complex64", "complex128", "complex32",
+           "int64", "int32", "int16", "int8", "uint8", "bool"]  # fmt: skip
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--device", default="lazy")
     parser.add_argument(
         "--ops", help="only operators whose name contains one of these words, separated by commas"
     )
+    parser.add_argument("--dtypes", default="float32", help="separated by commas, or all")
+    parser.add_argument("--order", type=int, default=1, help="of derivatives: 0, 1 or 2")
+    parser.add_argument("--autocast", action="store_true", help="to bfloat16")
+    parser.add_argument("--every", type=int, default=1, help="one of so many operators")
+    add_arguments_of_runs(parser)
+    return parser
+
+
+def add_arguments_of_runs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", default="lazy")
     parser.add_argument("--samples", type=int, help="at most so many samples of an operator")
     parser.add_argument("--jobs", type=int, default=1, help="worker processes")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for one operator")
@@ -288,18 +241,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--expected", type=Path, help="file of differences that are known")
     parser.add_argument("--write-expected", type=Path, help="file to be written for --expected")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    argv = parser.parse_args(arguments)
+
+
+def judge_all(
+    subjects: Mapping[str, tuple[Any, Mode]], arguments: argparse.Namespace, command: list[str]
+) -> int:
+    """Judges them in workers that run `command`, and tells what came of it; the exit status."""
     warnings.simplefilter("ignore")
-    torch.set_num_threads(argv.threads)
-    all_operators = operators()
-    words = argv.ops.split(",") if argv.ops else [""]
-    names = [
-        n for n in all_operators if any(w == n if w in all_operators else w in n for w in words)
-    ]
+    torch.set_num_threads(arguments.threads)
     verdicts: list[Verdict] = []
 
     def report(outcome: Outcome) -> None:
-        verdict = _verdict(outcome, all_operators[outcome.item])
+        op, mode = subjects[outcome.item]
+        verdict = _verdict(outcome, mode.differentiates(op))
         verdicts.append(verdict)
         for f in verdict.failures:
             print(
@@ -307,30 +261,34 @@ def main(arguments: list[str] | None = None) -> int:
             )
 
     def work(name: str) -> dict[str, Any]:
-        return asdict(judge(all_operators[name], argv.device, argv.samples))
+        op, mode = subjects[name]
+        return asdict(judge(op, arguments.device, arguments.samples, mode=mode))
 
     started = time.monotonic()
-    own = sys.argv[1:] if arguments is None else arguments
-    if argv.worker:
+    if arguments.worker:
         serve(work)
         return 0
-    command = [sys.executable, "-m", __spec__.name, *own, "--worker"]
-    run_isolated(command, names, report, argv.timeout, argv.jobs)
+    run_isolated(command, list(subjects), report, arguments.timeout, arguments.jobs)
     verdicts.sort(key=lambda v: v.name)
-    if argv.json:
-        argv.json.write_text(
-            json.dumps(
-                {"summary": summary(verdicts), "verdicts": [asdict(v) for v in verdicts]}, indent=1
-            )
-        )
-    if argv.markdown:
-        argv.markdown.write_text(_markdown(verdicts, argv.device))
-    if argv.write_expected:
-        _write_expected(argv.write_expected, verdicts, argv.device)
-    print(_markdown(verdicts, argv.device).splitlines()[0], f"({time.monotonic() - started:.0f} s)")
+    if arguments.json:
+        told = {"summary": summary(verdicts), "verdicts": [asdict(v) for v in verdicts]}
+        arguments.json.write_text(json.dumps(told, indent=1))
+    if arguments.markdown:
+        arguments.markdown.write_text(markdown(verdicts, arguments.device))
+    if arguments.write_expected:
+        write_expected(arguments.write_expected, verdicts, arguments.device)
+    head = markdown(verdicts, arguments.device).splitlines()[0]
+    print(head, f"({time.monotonic() - started:.0f} s)")
     print(json.dumps(summary(verdicts)))
-    known = expected_failures(argv.expected) if argv.expected else set()
+    known = expected_failures(arguments.expected) if arguments.expected else set()
     return int(any((v.name, f.kind) not in known for v in verdicts for f in v.failures))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    own = sys.argv[1:] if arguments is None else arguments
+    argv = _parser().parse_args(own)
+    command = [sys.executable, "-m", __spec__.name, *own, "--worker"]
+    return judge_all(_subjects(argv), argv, command)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from torch_lazy.conformance.sections import (
     failures,
     forks,
     memory,
+    modules,
     operators,
     programs,
     reproducibility,
@@ -15,7 +16,18 @@ from torch_lazy.conformance.sections import (
     writes,
 )
 
-_MODULES = [device, copies, views, writes, programs, operators, training, failures, threads]
+_MODULES = [
+    device,
+    copies,
+    views,
+    writes,
+    programs,
+    operators,
+    modules,
+    training,
+    failures,
+    threads,
+]
 _MODULES += [forks, memory, reproducibility]
 
 SECTIONS = {module.SECTION.name: module.SECTION for module in _MODULES}

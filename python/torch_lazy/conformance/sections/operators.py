@@ -12,6 +12,7 @@ from torch_lazy.conformance.coverage import forget_compiled, who_ran
 from torch_lazy.conformance.opinfo_call import on_device
 from torch_lazy.conformance.program_runner import REPETITIONS
 from torch_lazy.conformance.section import Options, Result, Section
+from torch_lazy.conformance.verdicts import told
 
 _SAMPLES_QUICK = 2
 # Of all, by name: enough to meet every family.
@@ -43,13 +44,8 @@ def _check(item: str, options: Options) -> Result:
     compiled = _is_compiled(op)
     samples = _SAMPLES_QUICK if options.quick else None
     verdict = opinfo.judge(op, "lazy", samples)
-    reasons = [
-        f"{f.kind} of sample {f.sample}, run {f.run}: {f.reason}"
-        for f in verdict.failures
-        if f.reason != opinfo.FORWARD_FAILS
-    ]
     facts = {"ran": who_ran(torch_lazy.metrics(), compiled)}
-    return Result(failure="; ".join(reasons) or None, facts=facts)
+    return Result(failure=told(verdict.failures), facts=facts)
 
 
 SECTION = Section(
