@@ -127,6 +127,17 @@ def test_distributed_tensors(two, device):
     two.same_on(device, distributed_tensors)
 
 
+def drawn(device):
+    mesh = init_device_mesh(device, (dist.get_world_size(),))
+    torch.manual_seed(2 + dist.get_rank())
+    rows = distribute_tensor(torch.zeros(4, 2), mesh, [Shard(0)])
+    return [rows.normal_().to_local(), torch.nn.functional.dropout(rows, 0.5).to_local()]
+
+
+def test_distributed_tensors_are_drawn(two, device):
+    two.same_on(device, drawn)
+
+
 def tensor_parallel(device):
     mesh = init_device_mesh(device, (dist.get_world_size(),))
     torch.manual_seed(1)

@@ -64,8 +64,9 @@ def run(
     command += [str(inside / Path(script.path).name)]
     command += script.arguments.replace("cuda", device).replace("{folder}", str(inside)).split()
     # Dropout's numbers are the CPU's, and what is not there is not looked for outside.
-    environment = {**os.environ, "TORCH_LAZY_RNG": "eager", "TORCH_LAZY_ACCELERATOR": "1"}
+    environment = {**os.environ, "TORCH_LAZY_RNG": "eager"}
     environment |= {"ACCELERATE_TORCH_DEVICE": device, "HF_HUB_OFFLINE": "1"}
+    environment["TORCH_LAZY_ACCELERATOR"] = str(int(device == "lazy"))
     log = folder / f"{run_name}.log"
     with log.open("wb") as out:
         done = subprocess.run(command, cwd=inside, env=environment, stdout=out,

@@ -12,6 +12,7 @@ _SHIMS = (
     "accelerator",
     "deepcopy",
     "distributed",
+    "distributed_random",
     "generator",
     "gradcheck",
     "inductor",
