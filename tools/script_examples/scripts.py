@@ -68,6 +68,13 @@ _RANKS = {
     "nccl": "gloo",
 }
 
+# FSDP2's example leaves the memory of its layers as it was allocated.
+_RESET_LAYERS = {
+    "        self.tok_embeddings.reset_parameters()":
+        "        [layer.reset_parameters() for layer in self.layers]\n"
+        "        self.tok_embeddings.reset_parameters()",
+}  # fmt: skip
+
 # What accelerate's examples would download.
 _SENTENCES = {
     '"bert-base-cased"': '"bert"',
@@ -151,7 +158,7 @@ SCRIPTS = [
     ),
     Script("distributed/ddp/example.py", "", {}, _RANKS, 2),
     *(
-        Script("distributed/FSDP2/example.py", options, {}, _RANKS, 2)
+        Script("distributed/FSDP2/example.py", options, {}, {**_RANKS, **_RESET_LAYERS}, 2)
         for options in ("", "--mixed-precision", "--dcp-api --explicit-prefetching")
     ),
     Script("distributed/ddp-tutorial-series/multigpu_torchrun.py", "3 10", {}, _RANKS, 2),
