@@ -2,9 +2,9 @@
 
 #include <c10/util/Exception.h>
 
-#include <bit>
 #include <unordered_set>
 
+#include "codegen/draft_expressions.h"
 #include "codegen/pointwise.h"
 
 namespace torch_lazy::codegen {
@@ -55,68 +55,6 @@ class ExpressionBuilder {
     throw Unexpressible{node};
   }
 
-  // ---- Expressions ----
-
-  ExprId add(Expr expr) {
-    draft_.exprs.push_back(std::move(expr));
-    return ExprId(draft_.exprs.size()) - 1;
-  }
-
-  ExprId operation(Op op, Type type, std::vector<ExprId> arguments) {
-    Expr expr;
-    expr.op = op;
-    expr.type = type;
-    expr.arguments = std::move(arguments);
-    return add(std::move(expr));
-  }
-
-  Type type(ExprId id) const { return draft_.exprs[size_t(id)].type; }
-
-  ExprId cast(ExprId id, Type to) { return type(id) == to ? id : operation(Op::kCast, to, {id}); }
-
-  ExprId integer(int64_t value, Type type) {
-    Expr expr;
-    expr.op = Op::kInteger;
-    expr.type = type;
-    expr.value = Size::constant(value);
-    return add(std::move(expr));
-  }
-
-  ExprId number(const c10::Scalar& scalar, Type type) {
-    if (type == Type::kBool) return integer(scalar.to<bool>(), type);
-    if (!is_floating(type)) return integer(scalar.to<int64_t>(), type);
-    const double value = scalar.to<double>();
-    size_t slot = 0;
-    while (slot < draft_.numbers.size() &&
-           std::bit_cast<uint64_t>(draft_.numbers[slot]) != std::bit_cast<uint64_t>(value))
-      ++slot;
-    if (slot == draft_.numbers.size()) draft_.numbers.push_back(value);
-    Expr expr;
-    expr.op = Op::kNumber;
-    expr.type = is_low(type) ? Type::kFloat : type;
-    expr.value = Size::of_slot(uint32_t(slot));
-    return cast(add(std::move(expr)), type);
-  }
-
-  ExprId index_expression(const Affine& affine) {
-    ExprId sum = kNoId;
-    for (size_t axis = 0; axis < axes(); ++axis) {
-      if (affine.coefficients[axis] == 0) continue;
-      Expr expr;
-      expr.op = Op::kIndex;
-      expr.type = Type::kInt64;
-      expr.dimension = uint32_t(axis);
-      ExprId term = add(std::move(expr));
-      if (affine.coefficients[axis] != 1)
-        term = operation(Op::kMul, Type::kInt64,
-                         {term, integer(affine.coefficients[axis], Type::kInt64)});
-      sum = sum == kNoId ? term : operation(Op::kAdd, Type::kInt64, {sum, term});
-    }
-    if (sum == kNoId) return integer(affine.constant, Type::kInt64);
-    if (affine.constant == 0) return sum;
-    return operation(Op::kAdd, Type::kInt64, {sum, integer(affine.constant, Type::kInt64)});
-  }
-
   // ---- Memory ----
 
   uint32_t buffer_of(ValueId id, bool written) {
@@ -155,7 +93,7 @@ class ExpressionBuilder {
     expr.type = Type::kInt64;
     expr.buffer = uint32_t(draft_.buffers.size() - 1);
     expr.access = access_of(Affine(axes()));
-    return add(std::move(expr));
+    return add(draft_, std::move(expr));
   }
 
   ExprId load(ValueId id, Access access) {
@@ -165,7 +103,7 @@ class ExpressionBuilder {
     expr.buffer = buffer_of(id, false);
     expr.access = std::move(access);
     expr.predicate = predicate_;
-    return add(std::move(expr));
+    return add(draft_, std::move(expr));
   }
 
   // A value in memory, itself or through views.
@@ -193,7 +131,7 @@ class ExpressionBuilder {
     Store store;
     store.buffer = buffer_of(id, true);
     store.access = access_of(address(map, context_.layouts[size_t(id)], axes()));
-    store.expr = cast(expr, type_of(value.dtype));
+    store.expr = cast(draft_, expr, type_of(value.dtype));
     draft_.stores.push_back(std::move(store));
   }
 
@@ -223,7 +161,8 @@ class ExpressionBuilder {
     const CoreValue& value = graph_.values[size_t(id)];
     const CoreNode* node =
         value.producer == kNoId ? nullptr : &graph_.nodes[size_t(value.producer)];
-    if (node && node->kind == CoreKind::kNumber) return number(node->number, type_of(value.dtype));
+    if (node && node->kind == CoreKind::kNumber)
+      return number(draft_, node->number, type_of(value.dtype));
     if (node && node->kind == CoreKind::kView && members_.count(node->inputs[0]))
       return view_of_member(*node, map, reader);
     if (!node || !members_.count(id)) {
@@ -239,10 +178,10 @@ class ExpressionBuilder {
         return pointwise(*node, value, arguments);
       }
       case CoreKind::kCopy:
-        return cast(evaluate(node->inputs[0], broadcast(node->inputs[0], map), self),
+        return cast(draft_, evaluate(node->inputs[0], broadcast(node->inputs[0], map), self),
                     type_of(value.dtype));
       case CoreKind::kFill:
-        return number(node->number, type_of(value.dtype));
+        return number(draft_, node->number, type_of(value.dtype));
       case CoreKind::kArange:
         return arange(*node, map[0], type_of(value.dtype));
       case CoreKind::kReduction:
@@ -286,13 +225,14 @@ class ExpressionBuilder {
       if (inside.never) continue;
       const ExprId outer = predicate_;
       if (inside.condition != kNoId) predicate_ = both(outer, inside.condition);
-      const ExprId element = cast(evaluate(node.inputs[i], index, self), computed);
+      const ExprId element = cast(draft_, evaluate(node.inputs[i], index, self), computed);
       predicate_ = outer;
       const bool always = joined == kNoId || inside.condition == kNoId;
-      joined =
-          always ? element : operation(Op::kSelect, computed, {inside.condition, element, joined});
+      joined = always
+                   ? element
+                   : operation(draft_, Op::kSelect, computed, {inside.condition, element, joined});
     }
-    return cast(joined, type);
+    return cast(draft_, joined, type);
   }
 
   struct Inside {
@@ -314,39 +254,42 @@ class ExpressionBuilder {
   void restrict(Inside& inside, Op compare, const Affine& index, int64_t bound) {
     Affine varying = index;
     varying.constant = 0;
-    const ExprId at = index_expression(varying);
-    const ExprId limit = integer(bound - index.constant, Type::kInt64);
-    const ExprId within = operation(compare, Type::kBool, {at, limit});
+    const ExprId at = index_of(draft_, varying);
+    const ExprId limit = integer(draft_, bound - index.constant, Type::kInt64);
+    const ExprId within = operation(draft_, compare, Type::kBool, {at, limit});
     inside.condition = both(inside.condition, within);
   }
 
   ExprId both(ExprId a, ExprId b) {
-    return a == kNoId ? b : operation(Op::kAnd, Type::kBool, {a, b});
+    return a == kNoId ? b : operation(draft_, Op::kAnd, Type::kBool, {a, b});
   }
 
   ExprId pointwise(const CoreNode& node, const CoreValue& value, std::vector<ExprId> arguments) {
     const auto add_operation = [&](Op op, Type type, std::vector<ExprId> operands) {
-      return operation(op, type, std::move(operands));
+      return operation(draft_, op, type, std::move(operands));
     };
-    const PointwiseBuilder builder{add_operation, [&](ExprId id) { return type(id); }};
+    const PointwiseBuilder builder{add_operation, [&](ExprId id) { return type_at(draft_, id); }};
     return build_pointwise(node.op, type_of(value.dtype), std::move(arguments), builder);
   }
 
   ExprId arange(const CoreNode& node, const Affine& index, Type type) {
     // Computed in double or int64 and rounded once, as ATen's arange does on the CPU.
-    const ExprId position = index_expression(index);
+    const ExprId position = index_of(draft_, index);
     if (!is_floating(type)) {
-      const ExprId scaled = operation(Op::kMul, Type::kInt64,
-                                      {position, integer(node.step.to<int64_t>(), Type::kInt64)});
-      return cast(operation(Op::kAdd, Type::kInt64,
-                            {scaled, integer(node.number.to<int64_t>(), Type::kInt64)}),
+      const ExprId scaled =
+          operation(draft_, Op::kMul, Type::kInt64,
+                    {position, integer(draft_, node.step.to<int64_t>(), Type::kInt64)});
+      return cast(draft_,
+                  operation(draft_, Op::kAdd, Type::kInt64,
+                            {scaled, integer(draft_, node.number.to<int64_t>(), Type::kInt64)}),
                   type);
     }
     const ExprId scaled = operation(
-        Op::kMul, Type::kDouble, {cast(position, Type::kDouble), number(node.step, Type::kDouble)});
-    const ExprId sum =
-        operation(Op::kAdd, Type::kDouble, {scaled, number(node.number, Type::kDouble)});
-    return cast(is_low(type) ? cast(sum, Type::kFloat) : sum, type);
+        draft_, Op::kMul, Type::kDouble,
+        {cast(draft_, position, Type::kDouble), number(draft_, node.step, Type::kDouble)});
+    const ExprId sum = operation(draft_, Op::kAdd, Type::kDouble,
+                                 {scaled, number(draft_, node.number, Type::kDouble)});
+    return cast(draft_, is_low(type) ? cast(draft_, sum, Type::kFloat) : sum, type);
   }
 
   // A result of a reduction exists only once per point of the parallel axes: no other index can be
@@ -377,9 +320,9 @@ class ExpressionBuilder {
     if (single) {
       const bool index = node.op == Op::kReduceArgMax || node.op == Op::kReduceArgMin;
       const ExprId argument = evaluate(node.inputs[0], inner, self);
-      if (index) return integer(0, result);
+      if (index) return integer(draft_, 0, result);
       const bool truth = node.op == Op::kReduceAnd || node.op == Op::kReduceOr;
-      return cast(truth ? cast(argument, Type::kBool) : argument, result);
+      return cast(draft_, truth ? cast(draft_, argument, Type::kBool) : argument, result);
     }
     return reduce_expression(node.op, result, evaluate(node.inputs[0], inner, self));
   }
@@ -388,16 +331,19 @@ class ExpressionBuilder {
     switch (op) {
       case Op::kReduceArgMax:
       case Op::kReduceArgMin:
-        if (is_low(type(argument))) argument = cast(argument, Type::kFloat);
-        return operation(op, Type::kInt64, {argument});
+        if (is_low(type_at(draft_, argument))) argument = cast(draft_, argument, Type::kFloat);
+        return operation(draft_, op, Type::kInt64, {argument});
       case Op::kReduceAnd:
       case Op::kReduceOr:
-        return cast(operation(op, Type::kBool, {cast(argument, Type::kBool)}), result);
+        return cast(draft_,
+                    operation(draft_, op, Type::kBool, {cast(draft_, argument, Type::kBool)}),
+                    result);
       default: {
         const Type computed = is_low(result) ? Type::kFloat : result;
         if (computed == Type::kBool)  // of bools: max is any, min is all
           op = op == Op::kReduceMin || op == Op::kReduceProd ? Op::kReduceAnd : Op::kReduceOr;
-        return cast(operation(op, computed, {cast(argument, computed)}), result);
+        return cast(draft_, operation(draft_, op, computed, {cast(draft_, argument, computed)}),
+                    result);
       }
     }
   }
@@ -405,8 +351,8 @@ class ExpressionBuilder {
   // A device that would have to be waited for checks indices itself.
   ExprId within(ExprId position, int64_t limit, const CoreNode& node) {
     if (failure_word_ == kNoId) failure_word_ = word(BufferBinding::Word::kFailures, 0);
-    return operation(Op::kWithin, Type::kInt64,
-                     {position, integer(limit, Type::kInt64), failure_word_,
+    return operation(draft_, Op::kWithin, Type::kInt64,
+                     {position, integer(draft_, limit, Type::kInt64), failure_word_,
                       word(BufferBinding::Word::kTicket, node.origin)});
   }
 
@@ -435,7 +381,7 @@ class ExpressionBuilder {
           if (i != d) at_source[i] = map[i];
         break;
     }
-    ExprId position = cast(evaluate(index, broadcast(index, at_index), self), Type::kInt64);
+    ExprId position = cast(draft_, evaluate(index, broadcast(index, at_index), self), Type::kInt64);
     if (context_.is_cuda()) {
       if (memory.layout.sizes[d] == 0) throw Unexpressible{self};  // there is nothing to read
       position = within(position, memory.layout.sizes[d], node);
