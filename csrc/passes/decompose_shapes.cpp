@@ -182,6 +182,28 @@ Rule triangle(const char* name) {
   };
 }
 
+// ---- Diagonals ----
+
+// Of the last two dimensions of a result: where row and column are equal.
+Term on_diagonal(Decomposition& d) {
+  const std::vector<int64_t> sizes = d.output().sizes;
+  const Term row = unsqueeze(d.iota(sizes[sizes.size() - 2]), {1});
+  return compare("eq", row, d.iota(sizes.back()));
+}
+
+bool eye(Decomposition& d) {
+  return d.finish(on_diagonal(d).to(d.output().dtype));
+}
+
+bool diag_embed(Decomposition& d) {
+  const int64_t rank = d.output().dims();
+  const bool main = d.integer(1) == 0 && wrap(d.integer(2), rank) == rank - 2 &&
+                    wrap(d.integer(3), rank) == rank - 1;
+  if (!main) return false;
+  const Term x = d.tensor(0);
+  return d.finish(where(on_diagonal(d), unsqueeze(x, {rank - 2}), x.number(0)));
+}
+
 // ---- Halves ----
 
 struct Halves {
@@ -220,6 +242,8 @@ void add_shape_rules(RuleTable& table) {
   table["constant_pad_nd"] = constant_pad;
   table["tril"] = triangle("le");
   table["triu"] = triangle("ge");
+  table["eye"] = table["eye.m"] = eye;
+  table["diag_embed"] = diag_embed;
   add_view_backward_rules(table);
   add_glu_rules(table);
 }

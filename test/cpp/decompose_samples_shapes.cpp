@@ -114,6 +114,20 @@ void add_joined(Samples& all) {
                  }};
 }
 
+void add_diagonals(Samples& all) {
+  all["eye"] = {[](ScalarType d) { return Arguments{3, int64_t(d), kNone, kNone, kNone}; }};
+  all["eye.m"] = {[](ScalarType d) { return Arguments{2, 4, int64_t(d), kNone, kNone, kNone}; }};
+  all["diag_embed"] = {[](ScalarType d) {
+                         return Arguments{tensor({2, 3}, d), 0, -2, -1};
+                       },
+                       [](ScalarType d) {
+                         return Arguments{sliced(d), 0, -2, -1};
+                       },
+                       [](ScalarType d) {
+                         return Arguments{tensor({3}, d), 1, 0, 1};
+                       }};
+}
+
 void add_taken_apart(Samples& all) {
   all["slice_backward"] = {
       [=](ScalarType d) {
@@ -146,6 +160,7 @@ void add_taken_apart(Samples& all) {
 
 void add_shapes(Samples& all) {
   add_joined(all);
+  add_diagonals(all);
   add_taken_apart(all);
 }
 
