@@ -1,26 +1,34 @@
 #include "passes/choose_joins.h"
 
-#include <c10/util/accumulate.h>
-
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
+#include "ops/primitive.h"
 #include "passes/fusable.h"
+#include "passes/layout.h"
 
 namespace torch_lazy {
 namespace {
 
-// A kernel evaluates each of them for each element.
-constexpr size_t kMostPieces = 9;
+// A kernel evaluates all pieces for each element, and again in each of its sweeps.
+constexpr size_t kMostPieces = 4;
+constexpr size_t kMostPiecesOfReduction = 2;
+// What a join computes of its pieces; no group counts it among its nodes.
+constexpr size_t kMostNodes = 8;
+// A padded value that no kernel reads is a copy, which short rows make slow.
+constexpr int64_t kRowsOfCopy = 4;
 
 // What a kernel does for an element of a value that it computes at any index.
 struct Parts {
   size_t pieces = 0;  // in memory
+  size_t nodes = 0;   // computed, joins included
   bool constants = false, operators = false;
 
   Parts& operator+=(const Parts& other) {
     pieces += other.pieces;
+    nodes += other.nodes;
     constants |= other.constants;
     operators |= other.operators;
     return *this;
@@ -33,9 +41,11 @@ class JoinChooser {
       : graph_(graph), shortest_row_(shortest_row) {}
 
   void run() {
-    for (NodeId id = NodeId(graph_.nodes.size()); id-- > 0;)  // readers first
+    for (NodeId id = NodeId(graph_.nodes.size()); id-- > 0;) {  // readers first
+      if (node(id).part_of_join) continue;
       if (const std::optional<Parts> parts = parts_of_join(id); parts && is_worth_it(id, *parts))
         make_join(id);
+    }
   }
 
  private:
@@ -88,55 +98,75 @@ class JoinChooser {
     return begin;
   }
 
-  bool has_long_rows(const CoreValue& whole, const CoreValue& piece) const {
+  bool has_long_rows(const CoreValue& whole, const CoreValue& piece, int64_t least) const {
     for (size_t d = 0; d < whole.sizes.size(); ++d)
       if (piece.sizes[d] != whole.sizes[d] &&
-          row_behind_border(whole.sizes, whole.strides, d) < shortest_row_)
+          row_behind_border(whole.sizes, whole.strides, d) < least)
         return false;
     return true;
   }
 
+  bool has_long_rows(NodeId id, int64_t least) const {
+    return std::ranges::all_of(node(id).inputs, [&](ValueId piece) {
+      return has_long_rows(value(node(id).outputs[0]), value(piece), least);
+    });
+  }
+
   // ---- What kernels can compute at any index ----
 
-  std::optional<Parts> parts_of_join(NodeId id) const {
+  std::optional<Parts> parts_of_join(NodeId id) {
+    const auto [found, first] = parts_of_join_.try_emplace(id);
+    if (first) {
+      const std::optional<Parts> parts = find_parts_of_join(id);
+      return parts_of_join_[id] = parts;
+    }
+    return found->second;
+  }
+
+  std::optional<Parts> find_parts_of_join(NodeId id) {
     const CoreNode& made = node(id);
     const bool of_constant = made.kind == CoreKind::kScatter && is_constant(made.inputs[0]);
     if (made.kind != CoreKind::kCat && !of_constant) return std::nullopt;
-    if (!begins_of(id)) return std::nullopt;
-    Parts parts;
-    for (const ValueId piece : made.inputs) {
-      if (!has_long_rows(value(made.outputs[0]), value(piece))) return std::nullopt;
-      const std::optional<Parts> of_piece = parts_of(piece, id);
-      if (!of_piece) return std::nullopt;
-      parts += *of_piece;
+    if (!begins_of(id) || !has_long_rows(id, shortest_row_)) return std::nullopt;
+    return sum_of_parts(id, {.nodes = 1});
+  }
+
+  std::optional<Parts> sum_of_parts(NodeId id, Parts parts) {
+    for (const ValueId input : node(id).inputs) {
+      const std::optional<Parts> of_input = parts_of(input, id);
+      if (!of_input) return std::nullopt;
+      parts += *of_input;
     }
-    if (parts.pieces > kMostPieces) return std::nullopt;
+    if (parts.pieces > kMostPieces || parts.nodes > kMostNodes) return std::nullopt;
     return parts;
   }
 
   // Of a value that `reader` computes at an index of its own.
-  std::optional<Parts> parts_of(ValueId id, NodeId reader) const {
+  std::optional<Parts> parts_of(ValueId id, NodeId reader) {
     const ValueId base = graph_.base_of(id);
     const NodeId producer = value(base).producer;
-    if (producer == kNoId) return Parts{1};
+    if (producer == kNoId) return Parts{.pieces = 1};
     const CoreNode& made = node(producer);
     if (made.kind == CoreKind::kNumber) return Parts{};
-    if (base == id && is_constant(id)) return Parts{0, true};
-    const bool alone = base == id && value(id).users == std::vector<NodeId>{reader} &&
-                       std::ranges::count(node(reader).inputs, id) == 1;
-    if (alone)
-      if (const std::optional<Parts> inner = parts_of_join(producer)) return inner;
-    // What is only sliced is stored as a whole, whoever makes it.
-    if (!is_fusable(made.kind) || value(id).numel() < value(base).numel()) return Parts{1};
-    if (!alone || (made.kind != CoreKind::kPointwise && made.kind != CoreKind::kCopy))
-      return std::nullopt;
-    Parts parts{0, false, true};
-    for (const ValueId input : made.inputs) {
-      const std::optional<Parts> of_input = parts_of(input, producer);
-      if (!of_input) return std::nullopt;
-      parts += *of_input;
+    if (is_constant(base)) {
+      if (base != id) return std::nullopt;  // which value an index of a view is, is not known
+      return Parts{.constants = true};
     }
-    return parts;
+    if (is_read_by(id, reader)) {
+      if (const std::optional<Parts> inner = parts_of_join(producer)) return inner;
+      if (made.kind == CoreKind::kPointwise || made.kind == CoreKind::kCopy)
+        return sum_of_parts(producer, {.nodes = 1, .operators = true});
+    }
+    // What is only sliced is stored as a whole, whoever makes it.
+    if (!is_fusable(made.kind) || value(id).numel() < value(base).numel())
+      return Parts{.pieces = 1};
+    return std::nullopt;
+  }
+
+  // By nothing else, and once.
+  bool is_read_by(ValueId id, NodeId reader) const {
+    return graph_.base_of(id) == id && value(id).users == std::vector<NodeId>{reader} &&
+           std::ranges::count(node(reader).inputs, id) == 1;
   }
 
   bool is_constant(ValueId id) const {
@@ -148,22 +178,44 @@ class JoinChooser {
   // ---- Choosing ----
 
   bool is_worth_it(NodeId id, const Parts& parts) const {
-    if (parts.constants && !parts.operators) return true;
-    const std::vector<NodeId>& users = value(node(id).outputs[0]).users;
-    return std::ranges::any_of(users, [&](NodeId user) {
-      return user != kNoId && is_fusable(node(user).kind) && node(user).kind != CoreKind::kGather;
-    });
+    bool read = false;
+    for (const NodeId user : value(node(id).outputs[0]).users) {
+      if (user == kNoId || !is_fusable(node(user).kind)) continue;
+      if (node(user).kind == CoreKind::kReduction && parts.pieces > kMostPiecesOfReduction)
+        return false;
+      read |= node(user).kind != CoreKind::kGather;
+    }
+    return read ||
+           (parts.constants && !parts.operators && has_long_rows(id, kRowsOfCopy * shortest_row_));
   }
 
   void make_join(NodeId id) {
+    mark_parts(id);
     std::vector<Extents> begins = *begins_of(id);
     CoreNode& made = graph_.nodes[size_t(id)];
     made.kind = CoreKind::kJoin;
     made.begins = std::move(begins);
   }
 
+  // What parts_of computes.
+  void mark_parts(NodeId id) {
+    for (const ValueId input : node(id).inputs) {
+      const NodeId producer = value(input).producer;
+      if (producer == kNoId || !is_read_by(input, id)) continue;
+      const CoreKind kind = node(producer).kind;
+      const bool joins = parts_of_join(producer).has_value();
+      if (!joins && kind != CoreKind::kPointwise && kind != CoreKind::kCopy) continue;
+      graph_.nodes[size_t(producer)].part_of_join = true;
+      if (joins)
+        make_join(producer);
+      else
+        mark_parts(producer);
+    }
+  }
+
   CoreGraph& graph_;
   const int64_t shortest_row_;
+  std::unordered_map<NodeId, std::optional<Parts>> parts_of_join_;
 };
 
 }  // namespace

@@ -61,6 +61,7 @@ struct CoreNode {
   const torch::jit::Node* node = nullptr;  // null for numbers
   int64_t origin = 0;                      // index of the recorded node
   bool fails_on_data = false;
+  bool part_of_join = false;  // computed by the join that alone reads it
 };
 
 struct CoreValue {

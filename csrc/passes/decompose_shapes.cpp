@@ -57,7 +57,7 @@ bool stack(Decomposition& d) {
 // ---- Rolling ----
 
 // A kernel reads as many pieces for each dimension, of each of the others.
-constexpr size_t kMostRolled = 3;
+constexpr size_t kMostRolled = 2;
 
 struct Roll {
   size_t dim;
@@ -68,7 +68,8 @@ struct Roll {
 Value* rolled(GraphBuilder& builder, Value* x, const TensorInfo& type, int64_t offset,
               c10::ArrayRef<Roll> rolls) {
   if (rolls.empty()) return builder.view(x, type.sizes, type.strides, offset);
-  const auto [dim, shift] = rolls.front();
+  const size_t dim = rolls.front().dim;
+  const int64_t shift = rolls.front().shift;
   const auto part = [&](int64_t begin, int64_t size) {
     TensorInfo of_part = type;
     of_part.sizes[dim] = size;

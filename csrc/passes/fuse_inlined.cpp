@@ -16,7 +16,7 @@ class Inliner {
     const CoreNode& made = node(id);
     if (made.kind == CoreKind::kArange || made.kind == CoreKind::kFill)
       return is_read_by_kernels_only(value(made.outputs[0]));
-    if (is_made_for_join(id)) return true;
+    if (made.part_of_join) return true;
     if (made.kind != CoreKind::kPointwise && made.kind != CoreKind::kCopy) return false;
     const CoreValue& result = value(made.outputs[0]);
     if (!is_dense(result.sizes, result.strides)) return false;
@@ -49,18 +49,8 @@ class Inliner {
   // A join reads views at indices that are not theirs.
   bool is_read_by_kernel(NodeId reader, bool through_view) const {
     if (reader == kNoId || node(reader).kind == CoreKind::kGather) return false;
-    return is_fusable(node(reader).kind) && !(through_view && node(reader).kind == CoreKind::kJoin);
-  }
-
-  // choose_joins has seen that joins can compute it.
-  bool is_made_for_join(NodeId id) const {
-    const CoreKind kind = node(id).kind;
-    const bool computed =
-        kind == CoreKind::kPointwise || kind == CoreKind::kCopy || kind == CoreKind::kJoin;
-    const std::vector<NodeId>& users = value(node(id).outputs[0]).users;
-    if (!computed || users.size() != 1 || users[0] == kNoId) return false;
-    if (node(users[0]).kind == CoreKind::kJoin) return true;
-    return kind != CoreKind::kJoin && is_made_for_join(users[0]);
+    const bool joins = node(reader).kind == CoreKind::kJoin || node(reader).part_of_join;
+    return is_fusable(node(reader).kind) && !(through_view && joins);
   }
 
   // Also through views.

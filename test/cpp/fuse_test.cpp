@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "named_graph.h"
-#include "passes/choose_joins.h"
 
 namespace torch_lazy {
 namespace {
@@ -286,81 +285,6 @@ TEST(Fuse, SlicesOfGatesAreComputedByTheirReaders) {
 
   EXPECT_EQ(to_string(graph, items),
             "aten::mm m\naten::mm n\n{i, g, c | store c | rematerialize gates} [2, 4]\n");
-}
-
-// ---- Joins ----
-
-std::string fused_with_joins(const std::string& text) {
-  CoreGraph graph = named_core_graph(text);
-  choose_joins(graph);
-  return to_string(graph, fuse(graph));
-}
-
-// a * cos + cat(-a[:, 16:], a[:, :16]) * sin, as rotary embeddings are written.
-const std::string kRotatedHalves = R"(graph(%a : Float(4, 32, strides=[32, 1], device=cpu),
-      %cos : Float(4, 32, strides=[32, 1], device=cpu)):
-  %one : int = prim::Constant[value=1]()
-  %zero : int = prim::Constant[value=0]()
-  %half : int = prim::Constant[value=16]()
-  %sizes : int[] = prim::Constant[value=[4, 16]]()
-  %strides : int[] = prim::Constant[value=[32, 1]]()
-  %left : Float(4, 16, strides=[32, 1], device=cpu) = aten::as_strided(%a, %sizes, %strides, %zero)
-  %right : Float(4, 16, strides=[32, 1], device=cpu) = aten::as_strided(%a, %sizes, %strides, %half)
-  %n : Float(4, 16, strides=[16, 1], device=cpu) = aten::neg(%right)
-  %pieces : Tensor[] = prim::ListConstruct(%n, %left)
-  %c : Float(4, 32, strides=[32, 1], device=cpu) = aten::cat(%pieces, %one)
-  %p : Float(4, 32, strides=[32, 1], device=cpu) = aten::mul(%a, %cos)
-  %r : Float(4, 32, strides=[32, 1], device=cpu) = aten::add(%p, %c, %one)
-  return (%r))";
-
-TEST(Fuse, APieceIsComputedForTheJoinThatAKernelReads) {
-  EXPECT_EQ(fused_with_joins(kRotatedHalves), "{c, p, r | store r | rematerialize n} [4, 32]\n");
-}
-
-TEST(Fuse, ACatThatNoKernelReadsIsNoJoin) {
-  EXPECT_EQ(fused_with_joins(R"(graph(%a : Float(4, 32, strides=[32, 1], device=cpu),
-      %b : Float(4, 32, strides=[32, 1], device=cpu)):
-  %one : int = prim::Constant[value=1]()
-  %pieces : Tensor[] = prim::ListConstruct(%a, %b)
-  %c : Float(4, 64, strides=[64, 1], device=cpu) = aten::cat(%pieces, %one)
-  return (%c))"),
-            "aten::cat c\n");
-}
-
-TEST(Fuse, WhatAKernelMakesForOthersTooIsNoPieceOfAJoin) {
-  EXPECT_EQ(fused_with_joins(R"(graph(%a : Float(4, 32, strides=[32, 1], device=cpu)):
-  %one : int = prim::Constant[value=1]()
-  %e : Float(4, 32, strides=[32, 1], device=cpu) = aten::exp(%a)
-  %pieces : Tensor[] = prim::ListConstruct(%e, %a)
-  %c : Float(4, 64, strides=[64, 1], device=cpu) = aten::cat(%pieces, %one)
-  %t : Float(4, 64, strides=[64, 1], device=cpu) = aten::tanh(%c)
-  return (%t, %e))"),
-            "{e | store e} [4, 32]\naten::cat c\n{t | store t} [4, 64]\n");
-}
-
-TEST(Fuse, ACatWithShortRowsIsNoJoin) {
-  EXPECT_EQ(fused_with_joins(R"(graph(%a : Float(64, 2, strides=[2, 1], device=cpu),
-      %b : Float(64, 1, strides=[1, 1], device=cpu)):
-  %one : int = prim::Constant[value=1]()
-  %pieces : Tensor[] = prim::ListConstruct(%a, %b)
-  %c : Float(64, 3, strides=[3, 1], device=cpu) = aten::cat(%pieces, %one)
-  %t : Float(64, 3, strides=[3, 1], device=cpu) = aten::tanh(%c)
-  return (%t))"),
-            "aten::cat c\n{t | store t} [64, 3]\n");
-}
-
-TEST(Fuse, APaddedValueIsMadeByOneKernel) {
-  EXPECT_EQ(fused_with_joins(R"(graph(%a : Float(30, strides=[1], device=cpu)):
-  %one : int = prim::Constant[value=1]()
-  %none : NoneType = prim::Constant()
-  %zero : float = prim::Constant[value=0]()
-  %size : int[] = prim::Constant[value=[32]]()
-  %sizes : int[] = prim::Constant[value=[30]]()
-  %strides : int[] = prim::Constant[value=[1]]()
-  %f : Float(32, strides=[1], device=cpu) = aten::full(%size, %zero, %none, %none, %none, %none)
-  %p : Float(32, strides=[1], device=cpu) = aten::as_strided_scatter(%f, %a, %sizes, %strides, %one)
-  return (%p))"),
-            "{p | store p | rematerialize f} [32]\n");
 }
 
 NodeId node_of(const CoreGraph& graph, const std::string& name) {

@@ -16,9 +16,11 @@ def run_hot(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> tor
     """The result on the device once its window is hot."""
     on_device = [value.to("lazy") for value in inputs]
     for _ in range(4):
+        before = torch_lazy.metrics()["windows"].get("hot", 0)
         result = function(*on_device)
         torch_lazy.synchronize()
         torch_lazy.wait_for_compiles()
+    assert torch_lazy.metrics()["windows"]["hot"] > before
     return result
 
 
@@ -69,6 +71,7 @@ def test_pieces_are_read_where_they_lie(case: str) -> None:
 def test_no_library_call_joins_them(case: str) -> None:
     function, *inputs = CASES[case]
 
+    assert library_calls(lambda x: x @ x.mT + 1, torch.ones(20, 30)) == ["aten::mm"]
     assert library_calls(function, *inputs) == []
 
 
@@ -121,7 +124,15 @@ def random_program(seed: int, shape: tuple[int, ...]) -> str:
     kept = [name for name in sizes if choose.random() < 0.5] or [list(sizes)[-1]]
     results = ", ".join(f"{name}.flatten()" for name in kept)
     body = "\n    ".join([*lines, f"return torch.cat(({results},))"])
-    return f"def program(x):\n    x = x.clone()\n    {body}\n"
+    return f"def program(x):\n    {body}\n"
+
+
+# From the sizes of an input to those of the memory it lies in, and from that to the input.
+LAYOUTS: list[tuple[Callable[..., tuple[int, ...]], Callable[[torch.Tensor], torch.Tensor]]] = [
+    (lambda size: size, lambda memory: memory),
+    (lambda size: (size[0] + 1, *size[1:]), lambda memory: memory[1:]),
+    (lambda size: size[::-1], lambda memory: memory.permute(*range(memory.dim())[::-1])),
+]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -130,8 +141,18 @@ def test_random_joins_are_those_of_eager(seed: int) -> None:
     source = random_program(seed, shape)
     names = {"torch": torch, "F": F}
     exec(source, names)
-    x = torch.arange(torch.Size(shape).numel(), dtype=torch.float32).view(shape)
+    program = names["program"]
+    dtype = random.Random(seed).choice([torch.float32, torch.float64, torch.int64, torch.bfloat16])
 
-    result = run_hot(names["program"], x)
+    def run(memory: torch.Tensor) -> torch.Tensor:
+        """The results, and what became of the memory in which the input is a view."""
+        memory = memory.clone()
+        return torch.cat((program(view(memory)), memory.flatten()))
 
-    assert torch.equal(result.cpu(), names["program"](x)), source
+    in_memory, view = LAYOUTS[seed % len(LAYOUTS)]
+    size = torch.Size(in_memory(shape))
+    memory = (torch.arange(size.numel()) % 7).to(dtype).view(size)
+
+    result = run_hot(run, memory)
+
+    assert torch.equal(result.cpu(), run(memory)), source

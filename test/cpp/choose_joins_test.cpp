@@ -1,0 +1,116 @@
+// Which cats and padded values kernels compute, as the groups that they become.
+
+#include "passes/choose_joins.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "named_graph.h"
+#include "passes/fuse.h"
+
+namespace torch_lazy {
+namespace {
+
+std::string fused(const std::string& text) {
+  CoreGraph graph = testing::named_core_graph(text);
+  choose_joins(graph);
+  return to_string(graph, fuse(graph));
+}
+
+// a * cos + cat(-a[:, 16:], a[:, :16]) * sin, as rotary embeddings are written.
+const std::string kRotatedHalves = R"(graph(%a : Float(4, 32, strides=[32, 1], device=cpu),
+      %cos : Float(4, 32, strides=[32, 1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %zero : int = prim::Constant[value=0]()
+  %half : int = prim::Constant[value=16]()
+  %sizes : int[] = prim::Constant[value=[4, 16]]()
+  %strides : int[] = prim::Constant[value=[32, 1]]()
+  %left : Float(4, 16, strides=[32, 1], device=cpu) = aten::as_strided(%a, %sizes, %strides, %zero)
+  %right : Float(4, 16, strides=[32, 1], device=cpu) = aten::as_strided(%a, %sizes, %strides, %half)
+  %n : Float(4, 16, strides=[16, 1], device=cpu) = aten::neg(%right)
+  %pieces : Tensor[] = prim::ListConstruct(%n, %left)
+  %c : Float(4, 32, strides=[32, 1], device=cpu) = aten::cat(%pieces, %one)
+  %p : Float(4, 32, strides=[32, 1], device=cpu) = aten::mul(%a, %cos)
+  %r : Float(4, 32, strides=[32, 1], device=cpu) = aten::add(%p, %c, %one)
+  return (%r))";
+
+TEST(ChooseJoins, APieceIsComputedForTheJoinThatAKernelReads) {
+  EXPECT_EQ(fused(kRotatedHalves), "{c, p, r | store r | rematerialize n} [4, 32]\n");
+}
+
+TEST(ChooseJoins, ACatThatNoKernelReadsIsNoJoin) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, 32, strides=[32, 1], device=cpu),
+      %b : Float(4, 32, strides=[32, 1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %pieces : Tensor[] = prim::ListConstruct(%a, %b)
+  %c : Float(4, 64, strides=[64, 1], device=cpu) = aten::cat(%pieces, %one)
+  return (%c))"),
+            "aten::cat c\n");
+}
+
+TEST(ChooseJoins, WhatAKernelMakesForOthersTooIsNoPieceOfAJoin) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, 32, strides=[32, 1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %e : Float(4, 32, strides=[32, 1], device=cpu) = aten::exp(%a)
+  %pieces : Tensor[] = prim::ListConstruct(%e, %a)
+  %c : Float(4, 64, strides=[64, 1], device=cpu) = aten::cat(%pieces, %one)
+  %t : Float(4, 64, strides=[64, 1], device=cpu) = aten::tanh(%c)
+  return (%t, %e))"),
+            "{e | store e} [4, 32]\naten::cat c\n{t | store t} [4, 64]\n");
+}
+
+TEST(ChooseJoins, ACatWithShortRowsIsNoJoin) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(64, 2, strides=[2, 1], device=cpu),
+      %b : Float(64, 1, strides=[1, 1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %pieces : Tensor[] = prim::ListConstruct(%a, %b)
+  %c : Float(64, 3, strides=[3, 1], device=cpu) = aten::cat(%pieces, %one)
+  %t : Float(64, 3, strides=[3, 1], device=cpu) = aten::tanh(%c)
+  return (%t))"),
+            "aten::cat c\n{t | store t} [64, 3]\n");
+}
+
+TEST(ChooseJoins, APaddedValueIsMadeByOneKernel) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(94, strides=[1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %none : NoneType = prim::Constant()
+  %zero : float = prim::Constant[value=0]()
+  %size : int[] = prim::Constant[value=[96]]()
+  %sizes : int[] = prim::Constant[value=[94]]()
+  %strides : int[] = prim::Constant[value=[1]]()
+  %f : Float(96, strides=[1], device=cpu) = aten::full(%size, %zero, %none, %none, %none, %none)
+  %p : Float(96, strides=[1], device=cpu) = aten::as_strided_scatter(%f, %a, %sizes, %strides, %one)
+  return (%p))"),
+            "{p | store p | rematerialize f} [96]\n");
+}
+
+TEST(ChooseJoins, AJoinThatAReductionReadsHasTwoPieces) {
+  const std::string text = R"(graph(%a : Float(4, 32, strides=[32, 1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %dims : int[] = prim::Constant[value=[1]]()
+  %keep : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %pieces : Tensor[] = prim::ListConstruct(%a, %a, %a)
+  %c : Float(4, 96, strides=[96, 1], device=cpu) = aten::cat(%pieces, %one)
+  %s : Float(4, strides=[1], device=cpu) = aten::sum(%c, %dims, %keep, %none)
+  return (%s))";
+  EXPECT_EQ(fused(text), "aten::cat c\n{s | store s} [4, 96~]\n");
+}
+
+TEST(ChooseJoins, PiecesAreComputedToALimitedDepth) {
+  std::string text = "graph(%a0 : Float(64, strides=[1], device=cpu)):\n";
+  text += "  %dim : int = prim::Constant[value=0]()\n";
+  for (int i = 1; i <= 12; ++i) {
+    const std::string made = "a" + std::to_string(i), of = "a" + std::to_string(i - 1);
+    text += "  %" + made + " : Float(64, strides=[1], device=cpu) = aten::exp(%" + of + ")\n";
+  }
+  text += "  %pieces : Tensor[] = prim::ListConstruct(%a12, %a0)\n";
+  text += "  %c : Float(128, strides=[1], device=cpu) = aten::cat(%pieces, %dim)\n";
+  text += "  %r : Float(128, strides=[1], device=cpu) = aten::neg(%c)\n  return (%r)";
+
+  EXPECT_NE(fused(text).find("aten::cat c\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace torch_lazy
