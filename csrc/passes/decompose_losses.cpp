@@ -105,7 +105,7 @@ void add_binary_rules(RuleTable& table) {
     const Term grad = d.operand(0, dtype), x = d.operand(1, dtype);
     const Term target = d.operand(2, dtype);
     const Term z = exp(-target * x);
-    return d.finish(-target * share(d, x.info(), 3) * z / (z + 1) * grad);
+    return d.finish(target * z * -share(d, x.info(), 3) / (z + 1) * grad);
   };
 }
 

@@ -140,3 +140,16 @@ def test_a_loss_that_overflows_in_half_precision(device):
 
     assert program("cpu")[0] == float("inf")
     assert each_run(program, device) == [program("cpu")] * 4
+
+
+@pytest.mark.parametrize(
+    ("dtype", "at", "towards"), [(torch.float16, -5.0, 2.1), (torch.bfloat16, -0.09, 100.0)]
+)
+def test_a_gradient_that_rounds_after_each_step(device, dtype, at, towards):
+    def program(where):
+        x = torch.tensor([at, 0.5], dtype=dtype, device=where, requires_grad=True)
+        target = torch.tensor([towards, 1.0], dtype=dtype, device=where)
+        torch.nn.functional.soft_margin_loss(x, target).backward()
+        return x.grad.tolist()
+
+    assert each_run(program, device) == [program("cpu")] * 4
