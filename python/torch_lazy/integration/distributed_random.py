@@ -17,7 +17,9 @@ from torch_lazy.integration.at_import import when_imported
 
 
 def _draw_as_on_the_cpu(module: ModuleType) -> None:
-    original = module.is_rng_supported_mesh
+    original = getattr(module, "is_rng_supported_mesh", None)
+    if original is None:
+        return
 
     @functools.wraps(original)
     def is_rng_supported_mesh(mesh: Any) -> bool:
@@ -31,7 +33,10 @@ def _draw_as_on_the_cpu(module: ModuleType) -> None:
 
 
 def install() -> None:
-    """Changes both modules that know the function, when a script imports them."""
+    """Changes both modules that know the function, when a script imports them.
+
+    Where another version of PyTorch has no such function nothing is changed.
+    """
     if torch.distributed.is_available():
         for name in ("_random", "_dispatch"):
             when_imported(f"torch.distributed.tensor.{name}", _draw_as_on_the_cpu)
