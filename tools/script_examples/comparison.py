@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -41,11 +42,14 @@ def compare(found: dict[str, Any], expected: dict[str, Any], device: str) -> Com
 def _apart(found: float, expected: float) -> float:
     if found == expected or (found != found and expected != expected):
         return 0.0
-    return abs(found - expected) / max(abs(found), abs(expected))
+    apart = abs(found - expected) / max(abs(found), abs(expected))
+    return apart if math.isfinite(apart) else math.inf  # one of them is no number, or infinite
 
 
 def _weights_apart(found: list[torch.Tensor], expected: list[torch.Tensor]) -> float | None:
     if not expected:
         return None
-    of_found, of_expected = (torch.cat([w.flatten() for w in all_]) for all_ in (found, expected))
+    of_found, of_expected = (torch.cat([w.flatten() for w in run]) for run in (found, expected))
+    if of_found.shape != of_expected.shape:
+        return math.inf
     return ((of_found - of_expected).norm() / of_expected.norm()).item()

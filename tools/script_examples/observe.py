@@ -70,7 +70,9 @@ class Observations:
             for model in self.models:
                 for parameter in map(_local, model.parameters()):
                     signs = torch.randint(0, 2, parameter.shape, generator=self._generator) * 2 - 1
-                    parameter.data.mul_(1 + 6e-8 * signs)  # which autograd does not see
+                    rounding = 0.503 * torch.finfo(parameter.dtype).eps * signs.double()
+                    # Of the data, which autograd does not see.
+                    parameter.data.mul_((1 + rounding).to(parameter.dtype))
         if self._device == "lazy" and self._passes in WAITS:
             start = time.perf_counter()
             torch.lazy.wait_for_compiles()
