@@ -44,7 +44,7 @@ inline bool GlobalState::unchanged() const {
 }
 
 // Puts a global state in force for a scope: writes only what differs, then and when the scope ends.
-// Where nothing differs there is nothing to put back.
+// Where nothing differs it looks no more: what happens inside then stays.
 // Thread count and flush-denormal are the calling thread's; the rest is global to the process, as
 // it is in PyTorch. Inference mode is not applied: it is the caller's to enter.
 class ScopedGlobalState {

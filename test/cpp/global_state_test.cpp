@@ -171,6 +171,16 @@ TEST_F(GlobalStateTest, ScopedStateUndoesWhatHappenedInside) {
   EXPECT_TRUE(usual.unchanged());
 }
 
+TEST_F(GlobalStateTest, ScopedStateThatIsInForceAlreadyLeavesWhatHappensInside) {
+  const GlobalState usual = GlobalState::current().state;
+  {
+    ScopedGlobalState scope(usual);
+    at::globalContext().setBenchmarkCuDNN(true);
+  }
+  EXPECT_FALSE(usual.unchanged());
+  at::globalContext().setBenchmarkCuDNN(false);
+}
+
 TEST_F(GlobalStateTest, ScopedFlushDenormalChangesArithmetic) {
   GlobalState wanted = GlobalState::current().state;
   wanted.set("flush_denormal", 1);
