@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "ops/primitive.h"
@@ -41,9 +40,10 @@ class JoinChooser {
       : graph_(graph), shortest_row_(shortest_row) {}
 
   void run() {
+    for (NodeId id = 0; id < NodeId(graph_.nodes.size()); ++id) parts_.push_back(parts_of_node(id));
     for (NodeId id = NodeId(graph_.nodes.size()); id-- > 0;) {  // readers first
       if (node(id).part_of_join) continue;
-      if (const std::optional<Parts> parts = parts_of_join(id); parts && is_worth_it(id, *parts))
+      if (parts_[size_t(id)] && !is_operator(id) && is_worth_it(id, *parts_[size_t(id)]))
         make_join(id);
     }
   }
@@ -114,16 +114,13 @@ class JoinChooser {
 
   // ---- What kernels can compute at any index ----
 
-  std::optional<Parts> parts_of_join(NodeId id) {
-    const auto [found, first] = parts_of_join_.try_emplace(id);
-    if (first) {
-      const std::optional<Parts> parts = find_parts_of_join(id);
-      return parts_of_join_[id] = parts;
-    }
-    return found->second;
+  bool is_operator(NodeId id) const {
+    return node(id).kind == CoreKind::kPointwise || node(id).kind == CoreKind::kCopy;
   }
 
-  std::optional<Parts> find_parts_of_join(NodeId id) {
+  // Of a join, and of an operator that is computed for one; nodes before it are known.
+  std::optional<Parts> parts_of_node(NodeId id) const {
+    if (is_operator(id)) return sum_of_parts(id, {.nodes = 1, .operators = true});
     const CoreNode& made = node(id);
     const bool of_constant = made.kind == CoreKind::kScatter && is_constant(made.inputs[0]);
     if (made.kind != CoreKind::kCat && !of_constant) return std::nullopt;
@@ -131,7 +128,7 @@ class JoinChooser {
     return sum_of_parts(id, {.nodes = 1});
   }
 
-  std::optional<Parts> sum_of_parts(NodeId id, Parts parts) {
+  std::optional<Parts> sum_of_parts(NodeId id, Parts parts) const {
     for (const ValueId input : node(id).inputs) {
       const std::optional<Parts> of_input = parts_of(input, id);
       if (!of_input) return std::nullopt;
@@ -142,7 +139,7 @@ class JoinChooser {
   }
 
   // Of a value that `reader` computes at an index of its own.
-  std::optional<Parts> parts_of(ValueId id, NodeId reader) {
+  std::optional<Parts> parts_of(ValueId id, NodeId reader) const {
     const ValueId base = graph_.base_of(id);
     const NodeId producer = value(base).producer;
     if (producer == kNoId) return Parts{.pieces = 1};
@@ -152,11 +149,8 @@ class JoinChooser {
       if (base != id) return std::nullopt;  // which value an index of a view is, is not known
       return Parts{.constants = true};
     }
-    if (is_read_by(id, reader)) {
-      if (const std::optional<Parts> inner = parts_of_join(producer)) return inner;
-      if (made.kind == CoreKind::kPointwise || made.kind == CoreKind::kCopy)
-        return sum_of_parts(producer, {.nodes = 1, .operators = true});
-    }
+    if (is_read_by(id, reader) && (parts_[size_t(producer)] || is_operator(producer)))
+      return parts_[size_t(producer)];
     // What is only sliced is stored as a whole, whoever makes it.
     if (!is_fusable(made.kind) || value(id).numel() < value(base).numel())
       return Parts{.pieces = 1};
@@ -202,20 +196,18 @@ class JoinChooser {
     for (const ValueId input : node(id).inputs) {
       const NodeId producer = value(input).producer;
       if (producer == kNoId || !is_read_by(input, id)) continue;
-      const CoreKind kind = node(producer).kind;
-      const bool joins = parts_of_join(producer).has_value();
-      if (!joins && kind != CoreKind::kPointwise && kind != CoreKind::kCopy) continue;
+      if (!parts_[size_t(producer)]) continue;
       graph_.nodes[size_t(producer)].part_of_join = true;
-      if (joins)
-        make_join(producer);
-      else
+      if (is_operator(producer))
         mark_parts(producer);
+      else
+        make_join(producer);
     }
   }
 
   CoreGraph& graph_;
   const int64_t shortest_row_;
-  std::unordered_map<NodeId, std::optional<Parts>> parts_of_join_;
+  std::vector<std::optional<Parts>> parts_;  // by node
 };
 
 }  // namespace
