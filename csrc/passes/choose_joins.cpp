@@ -16,8 +16,9 @@ constexpr size_t kMostPieces = 4;
 constexpr size_t kMostPiecesOfReduction = 2;
 // What a join computes of its pieces; no group counts it among its nodes.
 constexpr size_t kMostNodes = 8;
-// A padded value that no kernel reads is a copy, which short rows make slow.
-constexpr int64_t kRowsOfCopy = 4;
+// A padded value that no kernel reads is a copy, which short rows make slow: how many times the
+// shortest row its rows have to be.
+constexpr int64_t kLongerRowsOfCopy = 4;
 
 // What a kernel does for an element of a value that it computes at any index.
 struct Parts {
@@ -179,8 +180,8 @@ class JoinChooser {
         return false;
       read |= node(user).kind != CoreKind::kGather;
     }
-    return read ||
-           (parts.constants && !parts.operators && has_long_rows(id, kRowsOfCopy * shortest_row_));
+    return read || (parts.constants && !parts.operators &&
+                    has_long_rows(id, kLongerRowsOfCopy * shortest_row_));
   }
 
   void make_join(NodeId id) {
