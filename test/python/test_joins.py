@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
+from behaviour import hot
 
 import torch_lazy
 
@@ -15,11 +16,10 @@ import torch_lazy
 def run_hot(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
     """The result on the device once its window is hot."""
     on_device = [value.to("lazy") for value in inputs]
-    for _ in range(4):
-        before = torch_lazy.metrics()["windows"].get("hot", 0)
-        result = function(*on_device)
-        torch_lazy.synchronize()
-        torch_lazy.wait_for_compiles()
+    hot(function, *on_device)
+    before = torch_lazy.metrics()["windows"]["hot"]
+    result = function(*on_device)
+    torch_lazy.synchronize()
     assert torch_lazy.metrics()["windows"]["hot"] > before
     return result
 
