@@ -43,7 +43,6 @@ def test_the_default_device_of_modules_is_the_device():
     assert torch.get_device_module() is torch_lazy
 
 
-@pytest.mark.skipif(not torch.distributed.is_available(), reason="needs torch.distributed")
 @pytest.mark.usefixtures("chosen")
 def test_fully_shard_without_a_mesh_shards_over_the_device(tmp_path):
     from torch.distributed.fsdp import fully_shard
