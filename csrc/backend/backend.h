@@ -32,15 +32,19 @@ class DeviceRuntime;  // backend/device_runtime.h
 
 // Changed with every incompatible change of this file or of another header that is installed for
 // backends (base/api.h); a library built for another version is refused when it is loaded.
-constexpr int kBackendInterfaceVersion = 8;
+constexpr int kBackendInterfaceVersion = 9;
 
 // What a graph's types do not say of an input.
 struct GraphInput {
   // Inputs with the same number share storage; a number that no other input has means nothing.
   uint32_t storage = 0;
+  // Of the storage, as far as the window may touch it, counted as the offset is.
   int64_t storage_bytes = 0;
-  int64_t offset = 0;  // elements from the start of the storage
-  bool cpu = false;    // a tensor of the CPU, whatever the backend's device
+  // Where the inputs over one storage lie relative to each other, in elements. One run may be given
+  // another part of a larger storage than the next: what an input's own offset adds to this is the
+  // same for all inputs over the storage, and is 0 where an operator looks at offsets (as_strided).
+  int64_t offset = 0;
+  bool cpu = false;  // a tensor of the CPU, whatever the backend's device
   bool operator==(const GraphInput&) const = default;
 };
 

@@ -84,7 +84,7 @@ void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
     OpenOperation& operation = call.begin();
     for (size_t i = 0; i < count; ++i)
       encode(operation, arguments[i], *schema.arguments()[i].type());
-    if (operation.match()) {
+    if (call.match()) {
       const std::span<at::Tensor> outputs = call.deferred_outputs();
       if (call.op().counts_versions) count_versions(*call.op().effects, arguments);
       stack->resize(base);

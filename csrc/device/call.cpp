@@ -12,6 +12,10 @@ std::string form_of(const at::Tensor& tensor) {
   return tensor.is_quantized() ? "quantized" : c10::str(tensor.layout());
 }
 
+int64_t byte_offset(const c10::TensorImpl& impl) {
+  return impl.storage_offset() * int64_t(impl.itemsize());
+}
+
 }  // namespace
 
 Call::~Call() {
@@ -70,6 +74,7 @@ std::span<at::Tensor> Call::deferred_outputs(bool arguments_too) {
     // A tensor with the metadata that the known trace has: on a pending storage, or a view.
     const caffe2::TypeMeta dtype = c10::scalarTypeToTypeMeta(output.dtype);
     at::Tensor made;
+    int64_t offset = output.offset;
     if (output.kind == Kind::kFresh) {
       made = at::detail::make_tensor<LazyTensorImpl>(
           make_lazy_storage(output.storage_bytes, operation_->device_index()), dtype);
@@ -80,9 +85,11 @@ std::span<at::Tensor> Call::deferred_outputs(bool arguments_too) {
                                        : *lazy_impl(outputs_[output.source]);
       made = at::detail::make_tensor<LazyTensorImpl>(
           c10::TensorImpl::VIEW, c10::Storage(base.storage()), base.key_set(), dtype);
+      offset += byte_offset(base);
     }
     auto& impl = *static_cast<LazyTensorImpl*>(made.unsafeGetTensorImpl());
-    impl.set_sizes_and_strides(output.sizes, output.strides, output.offset);
+    impl.set_sizes_and_strides(output.sizes, output.strides,
+                               offset == 0 ? 0 : offset / int64_t(dtype.itemsize()));
     if ((output.flags | tensor_flags(impl)) & (kConj | kNeg)) {
       impl._set_conj((output.flags & kConj) != 0);
       impl._set_neg((output.flags & kNeg) != 0);
@@ -108,9 +115,12 @@ void Call::record_argument_output(size_t source) {
     operation_->argument_output(uint32_t(source));
 }
 
-void Call::record_output(OutputMetadata::Kind kind, size_t source, LazyTensorImpl& impl) {
-  operation_->output(kind, uint32_t(source), impl, int64_t(impl.lazy_storage().nbytes()),
-                     tensor_flags(impl), impl.binding, impl.state());
+void Call::record_output(OutputMetadata::Kind kind, size_t source, LazyTensorImpl& impl,
+                         const LazyTensorImpl* view_of) {
+  operation_->output(kind, uint32_t(source), impl,
+                     byte_offset(impl) - (view_of ? byte_offset(*view_of) : 0),
+                     view_of ? 0 : int64_t(impl.lazy_storage().nbytes()), tensor_flags(impl),
+                     impl.binding, impl.state());
 }
 
 void Call::record_argument(size_t schema_argument) {
@@ -125,6 +135,11 @@ at::Tensor Call::argument(size_t schema_argument) {
   record_argument(schema_argument);
   const size_t source = arguments_.start(schema_argument);
   return arguments_.tensors()[source] ? tensor_argument(source) : at::Tensor();
+}
+
+size_t Call::viewed_argument() const {
+  const int argument = op_.effects->returns.empty() ? -1 : op_.effects->returns[0].argument;
+  return argument < 0 ? 0 : arguments_.start(size_t(argument));
 }
 
 at::Tensor Call::wrap(at::Tensor inner) {
@@ -155,16 +170,19 @@ at::Tensor Call::wrap(at::Tensor inner) {
   size_t source = 0;
   const LazyTensorImpl* base = nullptr;
   const c10::StorageImpl* buffer = inner.storage().unsafeGetStorageImpl();
-  const auto find_base = [&](LazyTensorImpl* const* tensors, size_t count, Kind found) {
-    for (size_t i = 0; i < count && !base; ++i) {
+  const auto find_base = [&](LazyTensorImpl* const* tensors, size_t from, size_t count,
+                             Kind found) {
+    for (size_t i = from; i < count && !base; ++i) {
       if (!tensors[i] || tensors[i]->state().buffer.unsafeGetStorageImpl() != buffer) continue;
       kind = found;
       source = i;
       base = tensors[i];
     }
   };
-  find_base(arguments.data(), arguments.size(), Kind::kAliasArgument);
-  find_base(wrapped_.data(), wrapped_.size(), Kind::kAliasOutput);
+  // Others may be over the same storage, and lie elsewhere in it to each other the next time.
+  find_base(arguments.data(), viewed_argument(), arguments.size(), Kind::kAliasArgument);
+  find_base(arguments.data(), 0, arguments.size(), Kind::kAliasArgument);
+  find_base(wrapped_.data(), 0, wrapped_.size(), Kind::kAliasOutput);
   at::Tensor wrapped;
   if (base) {
     wrapped = wrap_inner_view(std::move(inner), base->storage(), base->key_set());
@@ -174,7 +192,7 @@ at::Tensor Call::wrap(at::Tensor inner) {
   }
   auto& impl = *static_cast<LazyTensorImpl*>(wrapped.unsafeGetTensorImpl());
   wrapped_.push_back(&impl);
-  if (operation_) record_output(kind, source, impl);
+  if (operation_) record_output(kind, source, impl, base);
   return wrapped;
 }
 

@@ -42,6 +42,12 @@ class Call {
 
   OpenOperation& begin() { return operation_.emplace(recorder_, op_, arguments_.device_index()); }
 
+  // All arguments are encoded. True: the operation is deferred.
+  bool match() {
+    if (op_.offsets != OffsetNeed::kNone) arguments_.fix_offsets(*operation_);
+    return operation_->match();
+  }
+
   // The results of an operation that is deferred. An output that is an argument is left undefined
   // unless asked for: a second reference to a tensor that Python holds takes the GIL.
   std::span<at::Tensor> deferred_outputs(bool arguments_too = true);
@@ -83,8 +89,12 @@ class Call {
   }
   void count_fill(const at::Tensor& made) const;
   void record_argument_output(size_t source);
-  void record_output(OutputMetadata::Kind kind, size_t source, LazyTensorImpl& impl);
+  // `view_of`: of a new view, its source.
+  void record_output(OutputMetadata::Kind kind, size_t source, LazyTensorImpl& impl,
+                     const LazyTensorImpl* view_of = nullptr);
   at::Tensor tensor_argument(size_t index) const;
+  // Where the tensors begin that what is returned may be a view of.
+  size_t viewed_argument() const;
 
   const OperatorInfo& op_;
   Recorder& recorder_;

@@ -1,5 +1,7 @@
 #include "device/inspected_arguments.h"
 
+#include <ATen/EmptyTensor.h>
+
 #include "device/fallback_warning.h"
 #include "device/index_bounds.h"
 
@@ -75,7 +77,8 @@ DispatchMode InspectedArguments::dispatch_mode() {
                           !has_any(kExported | kWithoutWords | kOtherIndex | kElsewhere) &&
                           !rebinds_twice() && !(op_.dynamic_with_mask && has(kMask));
   const bool raises = op_.index_rule != IndexRule::kNone && recordable && index_out_of_range();
-  if (recordable && !raises) return DispatchMode::kTraced;
+  if (recordable && !raises)
+    return is_moving_view() ? DispatchMode::kUntraced : DispatchMode::kTraced;
   // What only makes or fills memory that the window does not know can run before it.
   if (fills && op_.effects->known && !has(kInWindow) && !has(kExported))
     return DispatchMode::kUntraced;
@@ -84,13 +87,39 @@ DispatchMode InspectedArguments::dispatch_mode() {
   return DispatchMode::kUntraced;
 }
 
-void InspectedArguments::note_pending_writes() const {
+// A storage that is resized by a deferred operation has its new memory only when that has run.
+bool InspectedArguments::is_moving_view() const {
+  if (!op_.picks_part || !tensors_[0]) return false;
+  const LazyTensorImpl& viewed = *tensors_[0];
+  StorageState& state = viewed.state();
+  return recorder_.makes_view_at_call(state, integers_) &&
+         at::detail::computeStorageNbytes(viewed.sizes(), viewed.strides(), viewed.itemsize(),
+                                          size_t(viewed.storage_offset())) <= state.buffer.nbytes();
+}
+
+template <class Visit>
+void InspectedArguments::for_each_written(const Visit& visit) const {
   for (size_t i = 0; i < starts_.size(); ++i) {
     if (!op_.effects->arguments[i].writes) continue;
     const size_t end = i + 1 < starts_.size() ? starts_[i + 1] : tensors_.size();
     for (size_t j = starts_[i]; j < end; ++j)
-      if (tensors_[j]) tensors_[j]->state().written_in = tensors_[j]->state().window;
+      if (tensors_[j]) visit(tensors_[j]->state());
   }
+}
+
+void InspectedArguments::fix_offsets(OpenOperation& operation) const {
+  if (op_.offsets == OffsetNeed::kOfAll) {
+    for (const LazyTensorImpl* const tensor : tensors_)
+      if (tensor) operation.fix_offsets(tensor->state(), OffsetKind::kAbsolute);
+    return;
+  }
+  const OffsetKind kind =
+      op_.offsets == OffsetNeed::kOfWritten ? OffsetKind::kAbsolute : OffsetKind::kRelative;
+  for_each_written([&](const StorageState& state) { operation.fix_offsets(state, kind); });
+}
+
+void InspectedArguments::note_pending_writes() const {
+  for_each_written([](StorageState& state) { state.written_in = state.window; });
 }
 
 std::optional<IndexRange> InspectedArguments::range_of(int64_t dim, bool or_from_end) const {

@@ -13,6 +13,7 @@
 #include "device/lazy_tensor.h"
 #include "ops/indices_within.h"
 #include "ops/operator_info.h"
+#include "trace/open_operation.h"
 
 namespace torch_lazy {
 
@@ -50,12 +51,18 @@ class InspectedArguments {
   // Where those of a schema argument start.
   size_t start(size_t schema_argument) const { return starts_[schema_argument]; }
 
+  // The arguments are on the tape: says there where inputs lie that the operation writes, or whose
+  // offsets it looks at.
+  void fix_offsets(OpenOperation& operation) const;
   // The operation is deferred: what it writes is stale until the window has run.
   void note_pending_writes() const;
   // The operation raised: what it should have overwritten is poisoned as before.
   void poison_again();
 
  private:
+  // 2 to the 64th over the golden ratio: multiplication by it spreads bits over the upper half.
+  static constexpr uint64_t kGoldenRatio = 0x9E3779B97F4A7C15;
+
   enum Fact : uint16_t {
     kOtherTensor = 1,    // a tensor that is not lazy
     kFakeTensor = 2,     // one that has the key of a lazy tensor
@@ -102,7 +109,15 @@ class InspectedArguments {
   void inspect(int64_t number) {
     if (!first_integer_) first_integer_ = number;
     last_integer_ = number;
+    add_to_hash(number);
   }
+  void inspect(const std::optional<c10::SymInt>& number) {
+    if (number)
+      inspect(*number);
+    else
+      add_to_hash(INT64_MIN);  // x[:n] is not x[n:]
+  }
+  void add_to_hash(int64_t number) { integers_ = (integers_ ^ uint64_t(number)) * kGoldenRatio; }
   void inspect(const c10::SymInt& number) {
     if (const auto known = number.maybe_as_int()) inspect(*known);
   }
@@ -117,6 +132,9 @@ class InspectedArguments {
 
   void heal(LazyTensorImpl& impl);
   bool rebinds_twice() const;
+  bool is_moving_view() const;  // see ViewHistory
+  template <class Visit>
+  void for_each_written(const Visit& visit) const;
 
   Recorder& recorder_;
   const OperatorInfo& op_;
@@ -124,6 +142,7 @@ class InspectedArguments {
   c10::DeviceIndex device_index_ = -1;  // not known yet
   std::optional<int64_t> first_integer_;
   std::optional<int64_t> last_integer_;
+  uint64_t integers_ = 0;                // a hash of all
   c10::SmallVector<uint8_t, 4> places_;  // of the tensors of a list in which some may be missing
   // Of an operator that takes indices: its CPU tensors, by their place in tensors_.
   c10::SmallVector<std::pair<size_t, at::Tensor>, 1> on_the_host_;

@@ -120,7 +120,7 @@ void LazyTensorImpl::take_geometry(const c10::TensorImpl& plain) {
 void LazyTensorImpl::rebind(const OutputMetadata& metadata) {
   inner_ = at::Tensor();
   lazy_storage().set_nbytes(size_t(metadata.storage_bytes));
-  set_sizes_and_strides(metadata.sizes, metadata.strides, metadata.offset);
+  set_sizes_and_strides(metadata.sizes, metadata.strides, metadata.offset / int64_t(itemsize()));
   tell_holder();
 }
 

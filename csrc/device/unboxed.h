@@ -139,7 +139,7 @@ struct Unboxed<Operator, R(Arguments...)> {
     if (mode == DispatchMode::kTraced) {
       OpenOperation& operation = call.begin();
       (encode(operation, arguments), ...);
-      if (operation.match()) {
+      if (call.match()) {
         const std::span<at::Tensor> outputs = call.deferred_outputs(!kReturnsArgument);
         if constexpr (kReturnsArgument)
           return returned_argument(static_cast<Arguments>(arguments)...);

@@ -65,6 +65,7 @@ class Builder {
       graph_->registerOutput(slot(*known.root).value);
       window_.output_storages.push_back(storage);
     }
+    window_.inputs = inputs_.place(tape_.storages);
     window_.graph = std::move(graph_);
     return std::move(window_);
   }
@@ -149,12 +150,12 @@ class Builder {
   // Before the numbers, which were there first.
   void add_inputs(const std::vector<InputMetadata>& inputs) {
     for (const InputMetadata& input : inputs) {
-      const size_t index = window_.inputs.size();
+      const size_t index = input_count_++;
       Value* value = graph_->insertInput(index, "in" + std::to_string(index));
       value->setType(tensor_type(input, input.cpu ? c10::Device(c10::kCPU) : device_));
       slot(input.value) = {value, 0};
       if (!input.cpu) at_slot(storages_, input.storage).input = true;
-      window_.inputs.push_back(input);
+      inputs_.add(input);
     }
   }
 
@@ -275,12 +276,14 @@ class Builder {
     const c10::FunctionSchema& schema = entry.op->handle.schema();
     range_ = range_of(entry.location);
     std::vector<InputMetadata> inputs;
-    const std::vector<Operand> operands = decode_operands(tape_.words(index), &inputs);
+    std::vector<StorageOffsets> offsets;
+    const std::vector<Operand> operands = decode_operands(tape_.words(index), &inputs, &offsets);
     outputs_ = decode_outputs(tape_.outputs(index));
     TORCH_CHECK(operands.size() == schema.arguments().size(), "operator '", name(), "' takes ",
                 schema.arguments().size(), " arguments, ", operands.size(), " were recorded");
 
     add_inputs(inputs);
+    for (const StorageOffsets& known : offsets) inputs_.add(known);
     arguments_.clear();
     std::vector<Value*> values;
     for (size_t i = 0; i < operands.size(); ++i)
@@ -367,6 +370,8 @@ class Builder {
   const c10::Device device_;
   std::shared_ptr<torch::jit::Graph> graph_;
   WindowGraph window_;
+  InputPlacer inputs_;
+  size_t input_count_ = 0;
   std::vector<Slot> slots_;        // by value slot
   std::vector<Storage> storages_;  // by storage slot
   std::unordered_map<LocationId, SourceRange> ranges_;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "ir/place_inputs.h"
 #include "tape/dynamic_scalars.h"
 #include "tape/tape.h"
 
@@ -18,7 +19,7 @@ namespace torch_lazy {
 
 struct WindowGraph {
   std::shared_ptr<torch::jit::Graph> graph;
-  std::vector<InputMetadata> inputs;  // of graph input i
+  std::vector<WindowInput> inputs;  // of graph input i
   // Graph input inputs.size() + i is a 0-dim double on the CPU: this of the tape's all_words().
   std::vector<uint32_t> numbers;
   std::vector<uint32_t> output_storages;  // graph output i is the root value of this storage slot

@@ -81,6 +81,29 @@ bool writes_what_it_does_not_return(const c10::FunctionSchema& schema, const Eff
   return false;
 }
 
+// Views of another dtype divide the offset by the sizes of elements, and may refuse it.
+bool looks_at_offsets(const c10::FunctionSchema& schema, const Effects& effects) {
+  const bool view = !effects.returns.empty() && effects.returns[0].kind == ReturnKind::AliasOf;
+  return schema.argumentIndexWithName("storage_offset").has_value() ||
+         (view && schema.argumentIndexWithName("dtype").has_value()) ||
+         schema.name() == "aten::view_as_complex";
+}
+
+OffsetNeed offset_need(const c10::FunctionSchema& schema, const Effects& effects, bool rebinds) {
+  if (looks_at_offsets(schema, effects)) return OffsetNeed::kOfAll;
+  if (rebinds) return OffsetNeed::kOfWritten;
+  return effects.writes_any() ? OffsetNeed::kRelative : OffsetNeed::kNone;
+}
+
+bool picks_part(const c10::FunctionSchema& schema, const Effects& effects) {
+  if (effects.returns.size() != 1 || effects.returns[0].kind != ReturnKind::AliasOf ||
+      schema.returns()[0].type()->kind() != c10::TypeKind::TensorType)
+    return false;
+  for (const char* const begin : {"start", "index", "offset", "storage_offset"})
+    if (schema.argumentIndexWithName(begin)) return true;
+  return false;
+}
+
 OperatorInfo make_info(const c10::OperatorHandle& handle) {
   const c10::FunctionSchema& schema = handle.schema();
   std::string name = schema.name();
@@ -109,6 +132,8 @@ OperatorInfo make_info(const c10::OperatorHandle& handle) {
           counts_versions(handle, effects),
           index_rule(schema.name()),
           effects.writes_any(),
+          offset_need(schema, effects, rebinds),
+          picks_part(schema, effects),
           returned_arguments(schema),
           handle,
           std::move(name)};

@@ -12,6 +12,14 @@
 
 namespace torch_lazy {
 
+// What a result depends on beside sizes, strides and values.
+enum class OffsetNeed : uint8_t {
+  kNone,       // nothing
+  kRelative,   // how what it writes lies to other tensors over the same storage
+  kOfWritten,  // the offsets of what it writes, too: it changes their metadata
+  kOfAll,      // the offsets of its arguments: as_strided
+};
+
 // What every recorded call reads comes first and fits a cache line: in a script that does not
 // repeat, each operator is fetched from memory again.
 struct alignas(64) OperatorInfo {
@@ -41,6 +49,8 @@ struct alignas(64) OperatorInfo {
   bool counts_versions;
   IndexRule index_rule;
   bool writes;  // to an argument
+  OffsetNeed offsets;
+  bool picks_part;  // returns a view that begins where a number says: slice, select, diagonal
   // By return: the schema argument that is returned (in-place and out= variants), or -1.
   std::vector<int> returned_arguments;
 

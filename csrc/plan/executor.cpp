@@ -31,18 +31,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // A tensor over the storage of another, without a dispatch.
-at::Tensor view_of(const at::Tensor& base, const Layout& layout) {
+at::Tensor view_of(const at::Tensor& base, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                   int64_t offset) {
   at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(
       c10::TensorImpl::VIEW, c10::Storage(base.storage()), base.key_set(), base.dtype());
-  view.unsafeGetTensorImpl()->set_sizes_and_strides(layout.sizes, layout.strides, layout.offset);
+  view.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
   return view;
 }
 
 // Inputs have no conj and neg bits: where they matter the graph has operators that set them.
 at::Tensor without_bits(const at::Tensor& tensor) {
   if (!tensor.is_conj() && !tensor.is_neg()) return tensor;
-  at::Tensor alias = view_of(
-      tensor, {Extents(tensor.sizes()), Extents(tensor.strides()), tensor.storage_offset()});
+  at::Tensor alias = view_of(tensor, tensor.sizes(), tensor.strides(), tensor.storage_offset());
   alias._set_conj(false);
   alias._set_neg(false);
   return alias;
@@ -135,7 +135,9 @@ class Run {
   }
 
   void perform(const ViewStep& step) {
-    values_[step.slot] = view_of(values_[step.base], step.layout);
+    const at::Tensor& base = values_[step.base];
+    values_[step.slot] = view_of(base, step.layout.sizes, step.layout.strides,
+                                 base.storage_offset() + step.layout.offset);
   }
 
   void perform(const CopyStep& step) {

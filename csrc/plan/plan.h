@@ -40,9 +40,7 @@ struct ConstantStep {
 // A tensor over the memory of another.
 struct ViewStep {
   uint32_t base, slot;
-  // From the start of the base's storage where the base is a graph input, of its memory otherwise:
-  // the same, as all others start at 0.
-  Layout layout;
+  Layout layout;  // its offset counts from the first element of the base
 };
 
 struct CopyStep {

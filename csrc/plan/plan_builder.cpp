@@ -56,19 +56,21 @@ uint32_t PlanBuilder::tensor_slot(ValueId id) {
     add(ConstantStep{uint32_t(id), at::scalar_tensor(maker.number, wanted.dtype)}, maker.origin);
     return uint32_t(id);
   }
-  ViewStep view{0, uint32_t(id), {}};
   if (maker.kind == CoreKind::kView) {
-    view.base = tensor_slot(maker.inputs[0]);
-    view.layout = maker.layout;
+    add_view(tensor_slot(maker.inputs[0]), uint32_t(id), maker.layout, maker.origin);
   } else {
     const ValueId root = assignment_.root(id);
     TORCH_INTERNAL_ASSERT(root != id, "%", wanted.value->debugName(), " is read before it is made");
-    view.base = tensor_slot(root);
-    view.layout = assignment_.layouts[size_t(id)];
-    view.layout.offset = first_element(id);
+    Layout layout = assignment_.layouts[size_t(id)];
+    layout.offset = first_element(id);
+    add_view(tensor_slot(root), uint32_t(id), std::move(layout), maker.origin);
   }
-  add(std::move(view), maker.origin);
   return uint32_t(id);
+}
+
+void PlanBuilder::add_view(uint32_t base, uint32_t slot, Layout layout, int64_t origin) {
+  if (base < graph_.values.size()) layout.offset -= first_element(ValueId(base));
+  add(ViewStep{base, slot, std::move(layout)}, origin);
 }
 
 uint32_t PlanBuilder::copy_of(ValueId id, int64_t origin) {
@@ -85,7 +87,7 @@ uint32_t PlanBuilder::region_slot(uint32_t base, Layout layout, int64_t origin) 
   described_[slot] = {describe_slot(base).dtype,
                       {layout.sizes.begin(), layout.sizes.end()},
                       {layout.strides.begin(), layout.strides.end()}};
-  add(ViewStep{base, slot, std::move(layout)}, origin);
+  add_view(base, slot, std::move(layout), origin);
   return slot;
 }
 

@@ -56,6 +56,8 @@ class PlanBuilder {
  private:
   const CoreNode& node(NodeId id) const { return graph_.nodes[size_t(id)]; }
   const CoreValue& value(ValueId id) const { return graph_.values[size_t(id)]; }
+  // `layout`: its offset counts from the start of the storage that the base lies in.
+  void add_view(uint32_t base, uint32_t slot, Layout layout, int64_t origin);
   // What the slot holds: a value, or what region_slot() and copy_of() made.
   TensorDescription describe_slot(uint32_t slot) const;
 

@@ -48,7 +48,7 @@ std::vector<Compiled> compiled_with_hash(uint64_t hash) {
 
 std::vector<GraphInput> graph_inputs(const WindowGraph& graph) {
   std::vector<GraphInput> inputs;
-  for (const InputMetadata& input : graph.inputs)
+  for (const WindowInput& input : graph.inputs)
     inputs.push_back({input.storage, input.storage_bytes, input.offset, input.cpu});
   // Each with a storage of its own, by a number that no other input has.
   for (size_t i = 0; i < graph.numbers.size(); ++i)

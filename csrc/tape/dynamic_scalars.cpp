@@ -99,6 +99,9 @@ class Walker {
         at_ += 1;
         for (uint32_t i = 0; i < payload; ++i) step();
         return;
+      case Tag::kOffsets:
+        at_ += 4 + words_[at_ + 1];
+        return;
     }
     TORCH_INTERNAL_ASSERT(false, "unknown tag on the tape");
   }

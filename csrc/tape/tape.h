@@ -28,7 +28,7 @@ namespace torch_lazy {
 struct OperatorInfo;
 
 // Changed whenever the meaning of a word changes; part of every persistent hash.
-constexpr uint32_t kTapeVersion = 2;
+constexpr uint32_t kTapeVersion = 3;
 
 enum class Tag : uint8_t {
   kNone,        // None
@@ -50,6 +50,7 @@ enum class Tag : uint8_t {
   kList,        // payload: length; elements are arguments of their own
   kTensorList,  // as kList, elements are tensors
   kOptionalTensorList,
+  kOffsets,  // payload: storage slot; after the arguments, see StorageOffsets
 };
 
 // A word: tag (8 bits), flags (8), aux (16), payload (32).
@@ -74,6 +75,22 @@ enum TensorFlag : uint8_t { kConj = 1, kNeg = 2, kWrappedNumber = 4 };
 
 using Dims = c10::SmallVector<int64_t, 5>;
 
+// What the tape knows of where inputs lie in their storage. Where a window only reads a storage, it
+// does not matter: the same program may be given another part of it each time, a batch of a data
+// set for instance, and is the same trace. What operations write has to be known relative to the
+// other inputs over the storage, and some operators look at the offset itself.
+enum class OffsetKind : uint8_t {
+  kFirst,     // where the first input over the storage lies, anywhere
+  kOther,     // elsewhere
+  kRelative,  // in bytes from the first input over the storage
+  kAbsolute,  // in bytes from the start of the storage
+};
+
+struct InputOffset {
+  OffsetKind kind = OffsetKind::kFirst;
+  int64_t bytes = 0;  // as the kind says; 0 where that leaves it open
+};
+
 // Metadata of a window's input value, decoded from a kInput or kCpuTensor argument.
 struct InputMetadata {
   uint32_t value = 0;
@@ -82,9 +99,19 @@ struct InputMetadata {
   bool first_of_storage = false;
   uint8_t flags = 0;
   c10::ScalarType dtype = c10::ScalarType::Float;
-  int64_t storage_bytes = 0;
-  int64_t offset = 0;  // elements
+  InputOffset offset;
+  int64_t storage_bytes = 0;  // of a CPU tensor, and where the offset is absolute; else 0
   Dims sizes, strides;
+};
+
+// Where the inputs so far lie in a storage, on the tape behind the arguments of the first operation
+// that needs it. Inputs that come later have the same kind.
+struct StorageOffsets {
+  uint32_t storage = 0;
+  OffsetKind kind = OffsetKind::kRelative;  // or kAbsolute
+  int64_t first = 0;                        // bytes, 0 where relative; of inputs that are kFirst
+  int64_t storage_bytes = 0;                // 0 where relative
+  std::vector<int64_t> others;              // bytes; of inputs that are kOther, in their order
 };
 
 // What an operation returned, in the order of its flattened tensor returns. `source` counts tensor
@@ -105,9 +132,11 @@ struct OutputMetadata {
   uint32_t source = 0;
   uint32_t value = 0;
   uint32_t storage = 0;
-  int64_t storage_bytes = 0;
-  int64_t offset = 0;  // elements
+  int64_t storage_bytes = 0;  // 0 of a new view
+  // Bytes: of a new view from the first element of its source, else from the start of the storage.
+  int64_t offset = 0;
   Dims sizes, strides;
+  bool is_view() const { return kind == Kind::kAliasArgument || kind == Kind::kAliasOutput; }
 };
 
 // What a reader of many outputs needs of each, without decoding its sizes.
@@ -132,11 +161,16 @@ class Tape {
   void abandon();  // drops the entry that begin() opened
   void word(uint64_t value) { words_.push_back(value); }
   void string(std::string_view text);
-  void tensor_metadata(const c10::TensorImpl& impl, uint32_t storage, bool first, int64_t bytes);
+  // `offset`, `bytes`: as of InputMetadata.
+  void tensor_metadata(const c10::TensorImpl& impl, uint32_t storage, bool first,
+                       InputOffset offset, int64_t bytes);
   void contiguous_metadata(c10::IntArrayRef sizes, c10::ScalarType dtype);
+  void offsets(const StorageOffsets& known);
   void output(const OutputMetadata& output);
+  // `offset`, `storage_bytes`: as of OutputMetadata.
   void output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorImpl& impl,
-              int64_t storage_bytes, uint8_t flags, uint32_t value, uint32_t storage);
+              int64_t offset, int64_t storage_bytes, uint8_t flags, uint32_t value,
+              uint32_t storage);
   void copy_outputs(c10::ArrayRef<uint64_t> words);  // of an equal operation on another tape
   void warned(WarningsId warnings) { entries_.back().warnings = warnings; }  // the open one
   void end();                                                                // closes the entry
@@ -204,8 +238,10 @@ struct Operand {
   std::vector<Operand> elements;  // of a constant list too, where it is one of Scalars
 };
 
-// Decodes the argument words of an operation; inputs it introduces are appended to `inputs`.
+// Decodes the argument words of an operation; inputs it introduces are appended to `inputs`, and
+// what it makes known of offsets to `offsets`, either of which may be null.
 std::vector<Operand> decode_operands(c10::ArrayRef<uint64_t> words,
-                                     std::vector<InputMetadata>* inputs);
+                                     std::vector<InputMetadata>* inputs,
+                                     std::vector<StorageOffsets>* offsets = nullptr);
 
 }  // namespace torch_lazy

@@ -17,15 +17,26 @@ struct DescribedOperation {
   const OperatorInfo* op;
   LocationId location;
   std::vector<std::string> arguments;
+  std::string offsets;  // of inputs that share storage
 };
 
 std::string describe_input(const InputMetadata& input) {
   std::string text = fmt::format("input {} [{}] strides [{}]", c10::toString(input.dtype),
                                  fmt::join(input.sizes, ", "), fmt::join(input.strides, ", "));
   if (input.cpu) return "cpu " + text;
-  if (input.offset != 0) text += fmt::format(" offset {}", input.offset);
-  return text + fmt::format(" in {}storage {} of {} bytes", input.first_of_storage ? "new " : "",
-                            input.storage, input.storage_bytes);
+  text += fmt::format(" in {}storage {}", input.first_of_storage ? "new " : "", input.storage);
+  switch (input.offset.kind) {
+    case OffsetKind::kFirst:
+      return text;
+    case OffsetKind::kOther:
+      return text + " elsewhere than the first";
+    case OffsetKind::kRelative:
+      return text + fmt::format(" {} bytes behind the first", input.offset.bytes);
+    case OffsetKind::kAbsolute:
+      break;
+  }
+  return text +
+         fmt::format(" of {} bytes, offset {} bytes", input.storage_bytes, input.offset.bytes);
 }
 
 std::string describe_constant(const c10::IValue& constant) {
@@ -73,10 +84,14 @@ std::string describe(const Operand& operand, const std::vector<InputMetadata>& i
 
 DescribedOperation describe_operation(const Tape::Entry& entry, c10::ArrayRef<uint64_t> words,
                                       const std::vector<uint32_t>& dynamic) {
-  DescribedOperation described{entry.op, entry.location, {}};
+  DescribedOperation described{entry.op, entry.location, {}, {}};
   std::vector<InputMetadata> inputs;
-  for (const Operand& operand : decode_operands(words, &inputs))
+  std::vector<StorageOffsets> offsets;
+  for (const Operand& operand : decode_operands(words, &inputs, &offsets))
     described.arguments.push_back(describe(operand, inputs, dynamic));
+  for (const StorageOffsets& known : offsets)
+    described.offsets += fmt::format(" storage {} at {} [{}]", known.storage, known.first,
+                                     fmt::join(known.others, ", "));
   return described;
 }
 
@@ -88,6 +103,9 @@ std::string first_difference(const DescribedOperation& expected,
     if (expected.arguments[i] != recorded.arguments[i])
       return fmt::format("argument {} '{}': expected {}, recorded {}", i, schema.at(i).name(),
                          expected.arguments[i], recorded.arguments[i]);
+  if (expected.offsets != recorded.offsets)
+    return fmt::format("where inputs lie in what is written: expected{}, recorded{} (bytes)",
+                       expected.offsets, recorded.offsets);
   return "numbers that had been equal to each other are not";
 }
 

@@ -40,7 +40,10 @@ bool OpenOperation::input(ValueBinding& binding, StorageState& storage, const c1
   }
   binding = window.new_value();
   word(make_word(Tag::kInput, binding.slot, 0, flags));
-  window.tape().tensor_metadata(impl, storage.slot, first, storage_bytes);
+  const InputOffset offset =
+      window.describe_offset(storage.slot, impl.storage_offset() * int64_t(impl.itemsize()));
+  window.tape().tensor_metadata(impl, storage.slot, first, offset,
+                                offset.kind == OffsetKind::kAbsolute ? storage_bytes : 0);
   return window.mode() == Window::Mode::kDeferring;
 }
 
@@ -85,15 +88,16 @@ void OpenOperation::argument_output(uint32_t source) {
 }
 
 void OpenOperation::output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorImpl& impl,
-                           int64_t storage_bytes, uint8_t flags, ValueBinding& binding,
-                           StorageState& storage) {
+                           int64_t offset, int64_t storage_bytes, uint8_t flags,
+                           ValueBinding& binding, StorageState& storage) {
   Window& window = this->window();
   binding = window.new_value();
   if (kind == OutputMetadata::Kind::kFresh)
     window.bind_storage(storage, storage_bytes, true, binding.slot);
   else if (!window.binds(storage))
     window.invalidate_slots();
-  window.tape().output(kind, source, impl, storage_bytes, flags, binding.slot, storage.slot);
+  window.tape().output(kind, source, impl, offset, storage_bytes, flags, binding.slot,
+                       storage.slot);
 }
 
 void OpenOperation::end() {

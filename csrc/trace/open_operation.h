@@ -49,6 +49,11 @@ class OpenOperation {
   // A CPU tensor; snapshotted when the operation may be deferred.
   void cpu_tensor(const at::Tensor& tensor);
 
+  // Behind all arguments: the offsets of inputs over the storage matter from here on.
+  void fix_offsets(const StorageState& storage, OffsetKind kind) {
+    if (window().binds(storage)) window().fix_offsets(storage.slot, kind);
+  }
+
   // True: the operation is deferred. False: run it now; the lock is released.
   bool match();
 
@@ -70,8 +75,10 @@ class OpenOperation {
   void warned(WarningsId warnings) { window().tape().warned(warnings); }
   void undefined_output() { window().tape().output({}); }
   void argument_output(uint32_t source);
+  // `offset`: as of OutputMetadata.
   void output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorImpl& impl,
-              int64_t storage_bytes, uint8_t flags, ValueBinding& binding, StorageState& storage);
+              int64_t offset, int64_t storage_bytes, uint8_t flags, ValueBinding& binding,
+              StorageState& storage);
 
   // All outputs are bound. May flush the window.
   void end();

@@ -43,6 +43,12 @@ class Recorder {
   }
   // The storage is bound in the window that is open now.
   bool binds(const StorageState& storage) const { return window_.binds(storage); }
+  // Whether a view of a storage, of the part that `bounds` stands for, is made at the call and not
+  // recorded, see ViewHistory. What the window makes itself has no memory where it is deferred.
+  bool makes_view_at_call(StorageState& storage, uint64_t bounds) {
+    return storage.resident() && !window_.makes(storage) &&
+           storage.views.moves(window_.serial(), bounds);
+  }
   // An open window that runs its operations at the call.
   bool is_eager() const { return window_.mode() == Window::Mode::kEager; }
 

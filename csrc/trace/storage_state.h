@@ -11,6 +11,8 @@
 #include <exception>
 #include <memory>
 
+#include "trace/view_history.h"
+
 namespace torch_lazy {
 
 class Recorder;
@@ -40,6 +42,7 @@ struct StorageState {
   // recording lock; read without it to see whether another thread's window must run first.
   std::atomic<Recorder*> recorder{nullptr};
   std::shared_ptr<const std::exception_ptr> error;
+  ViewHistory views;
 
   bool resident() const { return static_cast<bool>(buffer); }
 };

@@ -151,6 +151,7 @@ void Window::close(RecordingGuard& lock) {
   for (const BoundStorage& storage : storages_)
     if (storage.owner) storage.owner->recorder.store(nullptr, std::memory_order_release);
   storages_.clear();
+  input_offsets_.clear();
   tape_.clear();
   held_bytes_ = 0;
   guard_failed_ = false;

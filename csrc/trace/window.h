@@ -19,6 +19,7 @@
 
 #include "backend/execution_device.h"
 #include "runtime/compiled_trace.h"
+#include "tape/input_offsets.h"
 #include "tape/tape.h"
 #include "trace/global_state.h"
 #include "trace/recording_lock.h"
@@ -92,11 +93,26 @@ class Window {
   // --- What is bound in it
 
   bool binds(const StorageState& storage) const { return storage.window == serial_; }
+  // The storage is no input but made by one of its operations.
+  bool makes(const StorageState& storage) const {
+    return binds(storage) && storage.slot < storages_.size() && storages_[storage.slot].made;
+  }
   ValueBinding new_value() { return {serial_, tape_.values++}; }
   // Gives the storage the next slot. The lock is held.
   void bind_storage(StorageState& storage, int64_t bytes, bool made, uint32_t root);
   // The storage dies: it is no longer an output.
   void unbind(StorageState& storage) noexcept;
+  // How the tape describes where the next input over a storage of that slot lies; offset in bytes.
+  // A slot that another thread has overwritten makes no trace, see invalidate_slots().
+  InputOffset describe_offset(uint32_t slot, int64_t offset) {
+    return slot < storages_.size() ? input_offsets_.describe(slot, offset) : InputOffset();
+  }
+  // Tells the tape, where it has not been told, where the inputs over the storage lie.
+  void fix_offsets(uint32_t slot, OffsetKind kind) {
+    if (slot >= storages_.size()) return;
+    if (const auto known = input_offsets_.fix(slot, kind, storages_[slot].bytes)) [[unlikely]]
+      tape_.offsets(*known);
+  }
   // By storage slot: made here, and still owned.
   std::vector<bool> live() const;
 
@@ -150,6 +166,7 @@ class Window {
   std::chrono::steady_clock::time_point opened_;
   Tape tape_;
   std::vector<BoundStorage> storages_;
+  InputOffsets input_offsets_;  // by storage slot
   std::vector<at::Tensor> inputs_;
   int64_t held_bytes_ = 0;
 };
@@ -163,6 +180,7 @@ inline void Window::bind_storage(StorageState& storage, int64_t bytes, bool made
     owner = &storage;
   }
   storages_.push_back({owner, bytes, made, root});
+  input_offsets_.add_storage(made);
   if (made) held_bytes_ += bytes;
 }
 

@@ -139,7 +139,7 @@ inline EmulatedWindow run_emulated(const TapeBuilder& window, const TapeBuilder:
                                    const codegen::GpuLimits& limits) {
   const WindowGraph graph = cpu_graph(window.tape, window.live(live));
   std::vector<GraphInput> inputs;
-  for (const InputMetadata& input : graph.inputs) {
+  for (const WindowInput& input : graph.inputs) {
     inputs.push_back({input.storage, input.storage_bytes, input.offset, input.cpu});
   }
   CoreGraph core = core_graph_of(*graph.graph, inputs);

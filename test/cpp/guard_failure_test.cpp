@@ -68,8 +68,24 @@ TEST(GuardFailure, ShowsHowInputsDiffer) {
   EXPECT_EQ(guard_failure(known, recorded),
             "guard failed at operation 0: expected aten::exp # <unknown>, recorded aten::exp # "
             "<unknown>; first difference: argument 0 'self': expected input Float [2, 3] strides "
-            "[3, 1] in new storage 0 of 24 bytes, recorded input Float [4] strides [1] in new "
-            "storage 0 of 16 bytes");
+            "[3, 1] in new storage 0, recorded input Float [4] strides [1] in new storage 0");
+}
+
+TEST(GuardFailure, ShowsHowInputsLieInWhatIsWritten) {
+  const auto write = [](int64_t other) {
+    TapeBuilder window;
+    const at::Tensor base = at::ones({9});
+    const Handle x = window.input(base.narrow(0, 0, 2)), y = window.input(base.narrow(0, other, 2));
+    window.call("aten::add_", "Tensor", {x, y, 1});
+    return window;
+  };
+
+  const std::string failure = guard_failure(write(4), write(6));
+
+  EXPECT_NE(failure.find("where inputs lie in what is written: expected storage 0 at 0 [16], "
+                         "recorded storage 0 at 0 [24] (bytes)"),
+            std::string::npos)
+      << failure;
 }
 
 TEST(GuardFailure, PassesOverDynamicScalars) {

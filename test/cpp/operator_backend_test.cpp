@@ -61,7 +61,7 @@ Compiled compile(OperatorBackend& backend, const TapeBuilder& window,
                  const std::vector<Handle>& live) {
   const WindowGraph graph = cpu_graph(window.tape, window.live(live));
   CompileOptions options;
-  for (const InputMetadata& input : graph.inputs)
+  for (const WindowInput& input : graph.inputs)
     options.inputs.push_back({input.storage, input.storage_bytes, input.offset, input.cpu});
   return {backend.compile(graph.graph, options)};
 }

@@ -19,6 +19,7 @@
 
 #include "ir/graph_from_tape.h"
 #include "ops/operator_info.h"
+#include "tape/input_offsets.h"
 #include "tape/tape.h"
 
 namespace torch_lazy {
@@ -72,12 +73,14 @@ class TapeBuilder {
     passed_.clear();
     for (size_t i = 0; i < arguments.size(); ++i)
       push(arguments[i], *info.handle.schema().arguments().at(i).type(), stack);
+    fix_offsets(info, arguments);
     struct Before {
       std::vector<int64_t> sizes, strides;
+      int64_t byte_offset;
     };
     std::vector<Before> before;
     for (const at::Tensor& tensor : passed_)
-      before.push_back({tensor.sizes().vec(), tensor.strides().vec()});
+      before.push_back({tensor.sizes().vec(), tensor.strides().vec(), byte_offset(tensor)});
     info.handle.callBoxed(&stack);
 
     Handles returned;
@@ -102,6 +105,10 @@ class TapeBuilder {
         }
       }
       if (output.kind != OutputMetadata::Kind::kArgument) describe(tensor, output);
+      if (output.is_view()) {
+        output.offset -= before[output.source].byte_offset;
+        output.storage_bytes = 0;
+      }
       tape.output(output);
     };
     for (const c10::IValue& value : stack) {
@@ -150,7 +157,10 @@ class TapeBuilder {
   uint32_t storage_slot(const at::Tensor& tensor, bool* first = nullptr) {
     const auto [found, added] =
         storages_.emplace(tensor.storage().unsafeGetStorageImpl(), tape.storages);
-    if (added) ++tape.storages;
+    if (added) {
+      ++tape.storages;
+      offsets_.add_storage(/*made=*/first == nullptr);
+    }
     if (first) *first = added;
     return found->second;
   }
@@ -161,7 +171,7 @@ class TapeBuilder {
     output.value = tape.values++;
     output.storage = storage_slot(tensor);
     output.storage_bytes = int64_t(tensor.storage().nbytes());
-    output.offset = tensor.storage_offset();
+    output.offset = byte_offset(tensor);
     output.sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
     output.strides.assign(tensor.strides().begin(), tensor.strides().end());
     values_[tensor.unsafeGetTensorImpl()] = output.value;
@@ -181,9 +191,34 @@ class TapeBuilder {
     tape.word(make_word(Tag::kInput, tape.values++, 0, flags));
     bool first = false;
     const uint32_t slot = storage_slot(tensor, &first);
-    tape.tensor_metadata(*tensor.unsafeGetTensorImpl(), slot, first,
-                         int64_t(tensor.storage().nbytes()));
+    const InputOffset offset = offsets_.describe(slot, byte_offset(tensor));
+    tape.tensor_metadata(
+        *tensor.unsafeGetTensorImpl(), slot, first, offset,
+        offset.kind == OffsetKind::kAbsolute ? int64_t(tensor.storage().nbytes()) : 0);
     inputs_.push_back(before_.at(tensor.unsafeGetTensorImpl()));
+  }
+
+  static int64_t byte_offset(const at::Tensor& tensor) {
+    return tensor.storage_offset() * int64_t(tensor.itemsize());
+  }
+
+  // As InspectedArguments::fix_offsets().
+  void fix_offsets(const OperatorInfo& info, const std::vector<Argument>& arguments) {
+    const auto fix = [&](const Handle& handle) {
+      if (!handle.tensor.defined()) return;
+      const bool relative = info.offsets == OffsetNeed::kRelative;
+      const auto known =
+          offsets_.fix(storage(handle), relative ? OffsetKind::kRelative : OffsetKind::kAbsolute,
+                       int64_t(handle.tensor.storage().nbytes()));
+      if (known) tape.offsets(*known);
+    };
+    if (info.offsets == OffsetNeed::kNone) return;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (info.offsets != OffsetNeed::kOfAll && !info.effects->arguments[i].writes) continue;
+      if (const auto* handle = std::get_if<Handle>(&arguments[i])) fix(*handle);
+      if (const auto* handles = std::get_if<Handles>(&arguments[i]))
+        for (const Handle& element : *handles) fix(element);
+    }
   }
 
   void push(const Argument& argument, const c10::Type& type, torch::jit::Stack& stack) {
@@ -282,7 +317,8 @@ class TapeBuilder {
 
   std::vector<at::Tensor> passed_;  // tensor arguments of the operation being taped, flattened
   std::vector<at::Tensor> inputs_;  // snapshots, by graph input
-  std::vector<at::Tensor> kept_;    // keeps addresses unique while they name slots
+  InputOffsets offsets_;
+  std::vector<at::Tensor> kept_;  // keeps addresses unique while they name slots
   std::unordered_map<const void*, uint32_t> values_, storages_;
   std::unordered_map<const void*, at::Tensor> before_;
   std::unordered_map<const void*, at::Storage> snapshots_;

@@ -31,8 +31,7 @@ TEST(Tape, DescribesAnInputOnceAndNamesItBySlotAfterwards) {
   ASSERT_EQ(inputs.size(), 1u);
   EXPECT_EQ(inputs[0].sizes, Dims({4, 3}));
   EXPECT_EQ(inputs[0].strides, Dims({6, 1}));
-  EXPECT_EQ(inputs[0].offset, 2);
-  EXPECT_EQ(inputs[0].storage_bytes, 4 * 6 * 4);
+  EXPECT_EQ(inputs[0].offset.kind, OffsetKind::kFirst);
   EXPECT_EQ(inputs[0].dtype, at::kFloat);
   EXPECT_TRUE(inputs[0].first_of_storage);
   EXPECT_FALSE(inputs[0].cpu);
@@ -55,6 +54,70 @@ TEST(Tape, TellsASecondViewOfAnInputsStorageFromTheFirst) {
   decode_operands(window.tape.words(1), &inputs);
   EXPECT_EQ(inputs[1].storage, inputs[0].storage);
   EXPECT_FALSE(inputs[1].first_of_storage);
+}
+
+TEST(Tape, DescribesPartsThatAreOnlyReadAlikeWhereverTheyLie) {
+  const at::Tensor base = at::zeros({20});
+  const auto recorded = [&](int64_t first, int64_t second) {
+    TapeBuilder window;
+    const Handle x = window.input(base.narrow(0, first, 3)),
+                 y = window.input(base.narrow(0, second, 3));
+    window.call("aten::add", "Tensor", {x, y, 1});
+    return window.tape.hash();
+  };
+
+  EXPECT_TRUE(recorded(0, 5) == recorded(7, 2));
+  EXPECT_FALSE(recorded(0, 5) == recorded(4, 4));
+}
+
+TEST(Tape, TellsHowPartsLieToEachOtherOnceOneIsWritten) {
+  const at::Tensor base = at::zeros({20});
+  const auto recorded = [&](int64_t first, int64_t second) {
+    TapeBuilder window;
+    const Handle x = window.input(base.narrow(0, first, 3)),
+                 y = window.input(base.narrow(0, second, 3));
+    window.call("aten::add", "Tensor", {x, y, 1});
+    window.call("aten::relu_", "", {y});
+    return window.tape;
+  };
+
+  EXPECT_TRUE(recorded(0, 5).hash() == recorded(3, 8).hash());
+  EXPECT_FALSE(recorded(0, 5).hash() == recorded(0, 6).hash());
+  std::vector<StorageOffsets> offsets;
+  decode_operands(recorded(3, 8).words(1), nullptr, &offsets);
+  ASSERT_EQ(offsets.size(), 1u);
+  EXPECT_EQ(offsets[0].kind, OffsetKind::kRelative);
+  EXPECT_EQ(offsets[0].others, std::vector<int64_t>{5 * 4});
+}
+
+TEST(Tape, KeepsTheOffsetsThatAsStridedLooksAt) {
+  const at::Tensor base = at::zeros({20});
+  TapeBuilder window;
+  const Handle x = window.input(base.narrow(0, 4, 3)), y = window.input(base.narrow(0, 9, 3));
+  window.call("aten::add", "Tensor", {x, y, 1});
+  window.call("aten::as_strided", "", {y, std::vector<int64_t>{2}, std::vector<int64_t>{1}, 5});
+
+  std::vector<StorageOffsets> offsets;
+  decode_operands(window.tape.words(1), nullptr, &offsets);
+
+  ASSERT_EQ(offsets.size(), 1u);
+  EXPECT_EQ(offsets[0].kind, OffsetKind::kAbsolute);
+  EXPECT_EQ(offsets[0].first, 4 * 4);
+  EXPECT_EQ(offsets[0].others, std::vector<int64_t>{9 * 4});
+  EXPECT_EQ(offsets[0].storage_bytes, 20 * 4);
+}
+
+TEST(Tape, CountsTheOffsetOfAViewFromItsSource) {
+  TapeBuilder window;
+  const at::Tensor base = at::zeros({20, 2});
+  const Handle x = window.input(base.narrow(0, 4, 8));
+  window.call("aten::slice", "Tensor", {x, 0, 3, 5, 1});
+
+  const OutputMetadata view = decode_outputs(window.tape.outputs(0)).at(0);
+
+  EXPECT_TRUE(view.is_view());
+  EXPECT_EQ(view.offset, 3 * 2 * 4);
+  EXPECT_EQ(view.storage_bytes, 0);
 }
 
 TEST(Tape, KeepsConstantsOfEveryKindBitForBit) {

@@ -71,9 +71,27 @@ def _views_before_the_window(b: Builder) -> None:
             code = [f"{b.new()} = {x}{b.rng.choice(views)}"] if x else None
         if code:
             b.add(code[0])
+    for _ in range(b.rng.randint(0, 2)):
+        _parts_that_move(b)
     if b.chance(0.5):
         b.add(f"del {b.rng.choice(b.live())}")
     b.add("synchronize()")
+
+
+def _parts_that_move(b: Builder) -> None:
+    """Views of an input that begin elsewhere in each run. The device is made to know that parts of
+    it move, so that those which the window takes itself are no operations of it."""
+    x = b.pick(lambda t: any(size > 1 for size in t.shape))
+    if x is None:
+        return
+    sizes = b.at(x).shape
+    dim = b.rng.choice([d for d, size in enumerate(sizes) if size > 1])
+    for _ in range(b.rng.randint(1, 2)):
+        first = f"(run + {b.rng.randint(0, 1)}) % 2"
+        b.add(f"{b.new()} = {x}.narrow({dim}, {first}, {sizes[dim] - 1})")
+    if b.chance(0.7):
+        part = f"[{x}.narrow({dim}, k, 1) for _ in range(8)]"
+        b.add(f"for k in range(2): {part}, synchronize()")
 
 
 def _fusion_inputs(b: Builder) -> None:
