@@ -1,7 +1,9 @@
 """``torch.autocast("lazy")``.
 
 PyTorch keeps autocast's state by device type and knows no type ``lazy``. Here it is kept under a
-type that nothing else uses, whose key every lazy tensor carries.
+type that nothing else uses, whose key every lazy tensor carries. Where lazy tensors live on another
+device than the CPU, its state and that of ``lazy`` are one: ``torch.autocast("cuda")`` in a script
+that was written for CUDA casts lazy tensors, and ``torch.autocast("lazy")`` those of CUDA.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+
+from torch_lazy.integration.accelerator import machines_accelerator
 
 _CARRIER = "ipu"
 _thread = threading.local()
@@ -36,6 +40,32 @@ def _is_lazy(device_type: Any) -> bool:
     return isinstance(device_type, str) and device_type.partition(":")[0] == "lazy"
 
 
+def _likely_device() -> str:
+    """The device whose casts are made, or will be in all likelihood.
+
+    Nobody chooses it by entering a region of another device, which a child process may do that must
+    not use the device.
+    """
+    from torch_lazy import _C
+    from torch_lazy.config import config
+
+    if _C.chosen_execution_device():
+        return _C.autocast_device()
+    accelerator = machines_accelerator()
+    return config.device or ("cpu" if accelerator is None else accelerator.type)
+
+
+def _with_the_same_state(device_type: str) -> str | None:
+    """The other type of device whose state is that of this one."""
+    from torch_lazy import _C
+
+    if _is_lazy(device_type):
+        device = _C.autocast_device()
+        return None if device == "cpu" else device  # a program has tensors of the CPU besides
+    shared = device_type != "cpu" and device_type == _likely_device()
+    return _CARRIER if shared else None
+
+
 def _for_lazy(function: Callable[..., Any], *, chooses: bool) -> Callable[..., Any]:
     """The function, which takes ``"lazy"`` too; ``chooses`` where it depends on the device."""
 
@@ -54,6 +84,23 @@ def _for_lazy(function: Callable[..., Any], *, chooses: bool) -> Callable[..., A
     return translated
 
 
+def _sets_both(function: Callable[..., None]) -> Callable[..., None]:
+    """The function, which sets a state of ``lazy`` and of the device that has the same."""
+
+    @functools.wraps(function)
+    def set_both(*args: Any, **kwargs: Any) -> None:
+        function(*args, **kwargs)
+        device_type = args[0] if args else kwargs.get("device_type")
+        if not isinstance(device_type, str):  # an old form, without a type of device
+            return
+        other = _with_the_same_state(device_type)
+        if other is not None:
+            kwargs.pop("device_type", None)
+            function(other, *args[1:], **kwargs)
+
+    return set_both
+
+
 def _with_our_cache(clear: Callable[[], None]) -> Callable[[], None]:
     from torch_lazy import _C
 
@@ -70,6 +117,7 @@ def install() -> None:
     available = _for_lazy(torch._C._is_autocast_available, chooses=False)
     torch._C._is_autocast_available = available
     torch.is_autocast_enabled = _for_lazy(torch.is_autocast_enabled, chooses=False)
-    for name in ("set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype"):
-        setattr(torch, name, _for_lazy(getattr(torch, name), chooses=True))
+    torch.get_autocast_dtype = _for_lazy(torch.get_autocast_dtype, chooses=True)
+    for name in ("set_autocast_enabled", "set_autocast_dtype"):
+        setattr(torch, name, _sets_both(_for_lazy(getattr(torch, name), chooses=True)))
     torch.clear_autocast_cache = _with_our_cache(torch.clear_autocast_cache)
