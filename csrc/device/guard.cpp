@@ -1,6 +1,8 @@
 // The device guard of `lazy`: devices, streams and events of the execution device by another name.
 // The CPU has none of them. There all work is in program order, so streams are only names that a
 // thread can have as its current one, and an operation on one never waits for another's.
+#include "device/guard.h"
+
 #include "base/without_gil.h"
 // After Python.h.
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -177,6 +179,14 @@ void record_stream(at::Tensor& self, c10::Stream stream) {
 
 void register_streams(torch::Library& library) {
   library.impl("record_stream", record_stream);
+}
+
+void submit_to_device() {
+  if (inner_guard()) run_all();
+}
+
+void raise_failures_of_device() {
+  if (inner_guard()) raise_found_failures();
 }
 
 void register_guard() {

@@ -6,6 +6,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "backend/execution_device.h"
+#include "device/guard.h"
 
 namespace py = pybind11;
 
@@ -49,6 +50,14 @@ void synchronize(int device) {
   guard().synchronizeDevice(device < 0 ? guard().getDevice().index() : c10::DeviceIndex(device));
 }
 
+// Replaces a method of a type that is PyTorch's own, which Python does not let be assigned to.
+void replace_method(const py::type& type, const std::string& name, const py::object& method) {
+  auto* const changed = reinterpret_cast<PyTypeObject*>(type.ptr());
+  if (PyDict_SetItemString(changed->tp_dict, name.c_str(), method.ptr()) != 0)
+    throw py::error_already_set();
+  PyType_Modified(changed);
+}
+
 // Milliseconds. PyTorch's own function takes no subclass of its type, which torch.lazy.Event is.
 double elapsed_time(const py::object& start, const py::object& end) {
   TORCH_CHECK_TYPE(THPEvent_Check(start.ptr()) && THPEvent_Check(end.ptr()),
@@ -74,6 +83,10 @@ void bind_streams(py::module_& module) {
              [](int index) { guard().setDevice(lazy_device(c10::DeviceIndex(index))); });
   module.attr("device_type") = int(c10::DeviceType::Lazy);
   module.def("synchronize", &synchronize, py::call_guard<py::gil_scoped_release>());
+  module.def("submit_to_device", &submit_to_device, py::call_guard<py::gil_scoped_release>());
+  module.def("raise_failures_of_device", &raise_failures_of_device,
+             py::call_guard<py::gil_scoped_release>());
+  module.def("replace_method", &replace_method);
   module.def("current_stream", &current_stream);
   module.def("default_stream", &default_stream);
   module.def("set_stream", &set_stream);

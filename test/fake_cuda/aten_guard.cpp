@@ -3,6 +3,7 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/library.h>
 
 #include <array>
 #include <atomic>
@@ -119,6 +120,41 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 };
 
 C10_REGISTER_GUARD_IMPL(CUDA, Guard);
+
+// What PyTorch has compiled for CUDA asks the driver itself, whatever guard is registered. For
+// Python, as torch.ops.fake_cuda.
+Stream by_id(StreamId id) {
+  return stream_of(checked_device(0), id);
+}
+
+void* by_handle(int64_t event) {
+  return reinterpret_cast<void*>(event);
+}
+
+TORCH_LIBRARY_FRAGMENT(fake_cuda, library) {
+  static const Guard guard;
+  library.def("synchronize() -> ()", [] { guard.synchronizeDevice(0); });
+  library.def("query_stream(int stream) -> bool",
+              [](int64_t stream) { return guard.queryStream(by_id(stream)); });
+  library.def("synchronize_stream(int stream) -> ()",
+              [](int64_t stream) { guard.synchronizeStream(by_id(stream)); });
+  library.def("record_event(int event, int stream) -> int", [](int64_t event, int64_t stream) {
+    void* handle = by_handle(event);
+    guard.record(&handle, by_id(stream), 0, c10::EventFlag::BACKEND_DEFAULT);
+    return reinterpret_cast<int64_t>(handle);
+  });
+  library.def("wait_event(int event, int stream) -> ()",
+              [](int64_t event, int64_t stream) { guard.block(by_handle(event), by_id(stream)); });
+  library.def("query_event(int event) -> bool",
+              [](int64_t event) { return guard.queryEvent(by_handle(event)); });
+  library.def("synchronize_event(int event) -> ()",
+              [](int64_t event) { guard.synchronizeEvent(by_handle(event)); });
+  library.def("elapsed_time(int start, int end) -> float", [](int64_t start, int64_t end) {
+    return guard.elapsedTime(by_handle(start), by_handle(end), 0);
+  });
+  library.def("destroy_event(int event) -> ()",
+              [](int64_t event) { guard.destroyEvent(by_handle(event), 0); });
+}
 
 }  // namespace
 

@@ -26,6 +26,7 @@ _SHIMS = (
     "storage",
     "fully_shard",
     "sync_batch_norm",
+    "synchronization",
     "torchscript",
 )
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -78,7 +79,7 @@ def _give_functions_that_were_not_built(torch: Any) -> None:
         "getDevice": library._accelerator_getDeviceIndex,
         "setDevice": library._accelerator_setDeviceIndex,
         "getCurrentRawStream": lambda _: cuda.current_stream().native_handle,
-        "synchronize": lambda: library._accelerator_synchronizeDevice(0),
+        "synchronize": torch.ops.fake_cuda.synchronize,
         "emptyCache": library._accelerator_emptyCache,
         "memoryStats": library._accelerator_getDeviceStats,
         "resetPeakMemoryStats": library._accelerator_resetPeakStats,
@@ -101,16 +102,69 @@ def _give_functions_that_were_not_built(torch: Any) -> None:
     cuda._exchange_device = library._accelerator_exchangeDevice
     cuda._maybe_exchange_device = library._accelerator_maybeExchangeDevice
 
-    class Stream(torch.Stream):
+    _give_streams(torch)
+
+
+def _give_streams(torch: Any) -> None:
+    """PyTorch's own types of streams and events, over what is compiled in others: types that ask
+    the driver, and not what PyTorch has for any device.
+    """
+    cuda, library, driver = torch.cuda, torch._C, torch.ops.fake_cuda
+    kind = int(library._autograd.DeviceType.CUDA)
+
+    class StreamBase(torch.Stream):
+        def __new__(cls, priority: int = 0, **known: int) -> StreamBase:
+            if known:
+                return super().__new__(cls, **known)
+            return super().__new__(cls, device="cuda", priority=priority)
+
         @property
         def cuda_stream(self) -> int:
             return self.native_handle
 
-    def stream(number: int) -> Stream:
-        kind = int(torch._C._autograd.DeviceType.CUDA)
-        return Stream(stream_id=number, device_index=0, device_type=kind)
+        def query(self) -> bool:
+            return driver.query_stream(self.stream_id)
 
-    cuda.Stream, cuda.Event = Stream, torch.Event
-    cuda.current_stream = lambda _=None: stream(torch.accelerator.current_stream().stream_id)
-    cuda.set_stream = torch.accelerator.set_stream
-    cuda.default_stream = lambda _=None: stream(0)
+        def synchronize(self) -> None:
+            driver.synchronize_stream(self.stream_id)
+
+    class EventBase(torch.Event):
+        def __new__(cls, enable_timing: bool, blocking: bool, **_: bool) -> EventBase:
+            self = super().__new__(cls, "cuda", enable_timing=enable_timing, blocking=blocking)
+            self.cuda_event = 0
+            return self
+
+        def __del__(self) -> None:
+            driver.destroy_event(self.cuda_event)
+
+        def record(self, stream: torch.Stream) -> None:
+            self.cuda_event = driver.record_event(self.cuda_event, stream.stream_id)
+
+        def wait(self, stream: torch.Stream) -> None:
+            driver.wait_event(self.cuda_event, stream.stream_id)
+
+        def query(self) -> bool:
+            return driver.query_event(self.cuda_event)
+
+        def synchronize(self) -> None:
+            driver.synchronize_event(self.cuda_event)
+
+        def elapsed_time(self, end: EventBase) -> float:
+            return driver.elapsed_time(self.cuda_event, end.cuda_event)
+
+    def current_stream(_: int) -> tuple[int, int, int]:
+        return torch.accelerator.current_stream().stream_id, 0, kind
+
+    def set_stream(stream_id: int, **_: int) -> None:
+        torch.accelerator.set_stream(
+            torch.Stream(stream_id=stream_id, device_index=0, device_type=kind)
+        )
+
+    library._CudaStreamBase, library._CudaEventBase = StreamBase, EventBase
+    library._cuda_getCurrentStream = current_stream
+    library._cuda_getDefaultStream = lambda _: (0, 0, kind)
+    library._cuda_setStream = set_stream
+    torch.backends.cuda.is_built = lambda: True
+    importlib.reload(cuda.streams)
+    for name in ("Stream", "Event", "ExternalStream"):
+        setattr(cuda, name, getattr(cuda.streams, name))

@@ -1,0 +1,16 @@
+// For those who wait for the execution device and do not ask device lazy: PyTorch's own streams,
+// events and functions of that device, which know of no pending work.
+#pragma once
+
+#include "base/api.h"
+
+namespace torch_lazy {
+
+// Runs what is pending, so that whatever waits for the device from now on waits for it. Nothing
+// where lazy tensors live on the CPU, whose streams and events are device lazy's.
+TORCH_LAZY_MODULE_API void submit_to_device();
+
+// To be called when the device was waited for: raises what went wrong there.
+TORCH_LAZY_MODULE_API void raise_failures_of_device();
+
+}  // namespace torch_lazy
