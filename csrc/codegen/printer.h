@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/api.h"
 #include "codegen/loop_ir.h"
@@ -44,6 +45,7 @@ struct PrintedKernel {
   std::set<std::string> functions;  // of the prelude; see prelude_for()
   size_t body = 0;                  // where in `source` what stands behind the prelude begins
   uint32_t scratch_values = 0;      // 4-byte values of scratch for each element of a work item
+  std::vector<std::string> comments = {};  // the kernel's, for messages where its source has none
 };
 
 // Bytes of scratch that a call needs where the product of the reduction extents is `elements`.

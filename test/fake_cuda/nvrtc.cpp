@@ -7,6 +7,7 @@
 #include <exception>
 #include <iterator>
 #include <memory>
+#include <regex>
 #include <string>
 
 #include "fake_cuda/cuda_api.h"
@@ -23,6 +24,7 @@ enum nvrtcResult : int {
 
 struct NvrtcProgram {
   std::string source;
+  std::string name;
   std::string log;
   std::string image;   // once compiled
   bool cubin = false;  // for a real architecture, else PTX
@@ -55,6 +57,30 @@ bool known(const std::string& option) {
     if (option.compare(0, std::strlen(each), each) == 0) return true;
   }
   return false;
+}
+
+// What fake_nvrtc_replace() asks for.
+std::string& replaced() {
+  static auto& text = *new std::string;
+  return text;
+}
+std::string& replacement() {
+  static auto& text = *new std::string;
+  return text;
+}
+
+std::string with_replacement(std::string source) {
+  const size_t found = replaced().empty() ? std::string::npos : source.rfind(replaced());
+  if (found != std::string::npos) source.replace(found, replaced().size(), replacement());
+  return source;
+}
+
+// The compiler's "kernel.cu:57:9: error: ...", which the emulator puts a headline above, as NVRTC
+// says it: "torch_lazy.cu(57): error: ...".
+std::string log_of(const NvrtcProgram& program, const std::string& message) {
+  static const std::regex place("kernel\\.cu:([0-9]+):[0-9]+:");
+  const size_t log = message.find(":\n") == std::string::npos ? 0 : message.find(":\n") + 2;
+  return std::regex_replace(message.substr(log), place, program.name + "($1):");
 }
 
 void check_parameters(const simt::Program& program) {
@@ -113,10 +139,10 @@ FAKE_CUDA_EXPORT const char* nvrtcGetErrorString(nvrtcResult result) {
 
 // Headers are not for the emulator.
 FAKE_CUDA_EXPORT nvrtcResult nvrtcCreateProgram(NvrtcProgram** program, const char* source,
-                                                const char*, int headers, const char* const*,
+                                                const char* name, int headers, const char* const*,
                                                 const char* const*) {
   if (source == nullptr || headers != 0) return NVRTC_ERROR_INVALID_INPUT;
-  *program = new NvrtcProgram{.source = source};
+  *program = new NvrtcProgram{.source = source, .name = name ? name : "default_program"};
   return NVRTC_SUCCESS;
 }
 
@@ -138,9 +164,9 @@ FAKE_CUDA_EXPORT nvrtcResult nvrtcCompileProgram(NvrtcProgram* program, int opti
     if (option.find("=sm_") != std::string::npos) program->cubin = true;
   }
   try {
-    check_parameters(*simt::Program::compile(program->source));
+    check_parameters(*simt::Program::compile(with_replacement(program->source)));
   } catch (const std::exception& error) {
-    program->log = error.what();
+    program->log = log_of(*program, error.what());
     return NVRTC_ERROR_COMPILATION;
   }
   program->image = kImageMagic + program->source;
@@ -176,4 +202,11 @@ FAKE_CUDA_EXPORT nvrtcResult nvrtcGetPTXSize(NvrtcProgram* program, size_t* byte
 FAKE_CUDA_EXPORT nvrtcResult nvrtcGetPTX(NvrtcProgram* program, char* ptx) {
   if (program->image.empty()) return NVRTC_ERROR_INVALID_PROGRAM;
   return take(program->image, ptx);
+}
+
+// Every program that is compiled from now on has the other text in the last place of the first, as
+// if it were the source. The process may not compile at the same time.
+FAKE_CUDA_EXPORT void fake_nvrtc_replace(const char* text, const char* by) {
+  replaced() = text;
+  replacement() = by;
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from behaviour import run_script
 from test_fake_cuda import run_on_device
 
@@ -83,6 +85,31 @@ for message in sorted(raised):
     assert of_launches
     assert of_memory
     assert len(messages) == len(of_launches) + len(of_memory)
+
+
+def test_a_kernel_that_does_not_compile_is_told_with_its_source_and_the_line_of_the_script(
+    tmp_path,
+):
+    script = """
+import torch_lazy
+x = torch.ones(8, 8, device="lazy")
+fake_cuda.replace_in_programs("lazy_exp(", "nonsense(")
+for _ in range(6):
+    y = (x @ x).exp() + 1
+    torch.lazy.synchronize()
+    torch.lazy.wait_for_compiles()
+print(torch.equal(y.cpu(), (x.cpu() @ x.cpu()).exp() + 1), torch.lazy.metrics()["fallbacks"])
+"""
+
+    *told, after = run_on_device(
+        script, TORCH_LAZY_BACKEND="cuda", TORCH_LAZY_CACHE_DIR=str(tmp_path)
+    )
+
+    (warning,) = (line for line in told if "does not compile" in line)
+    assert "the kernel kernel_exp_add_" in warning
+    assert "(aten::exp <string>:7:" in warning
+    assert re.search(r"line \d+, `.*lazy_exp\(.*`: .*torch_lazy.cu\(\d+\): error: ", warning)
+    assert after == "True {'window not compiled': 1}"
 
 
 def test_a_lost_device_is_an_error_at_once():

@@ -48,7 +48,9 @@ PrintedKernel print(const LoweredKernel& lowered) {
   plain.name += fmt::format("_{:016x}", XXH3_64bits(source.data(), source.size()));
   if (config().debug >= kDebugKernels)
     debug_print("kernel\n" + codegen::print_kernel(lowered.kernel, kTarget).source);
-  return codegen::print_kernel(plain, kTarget);
+  PrintedKernel printed = codegen::print_kernel(plain, kTarget);
+  printed.comments = lowered.kernel.comments;
+  return printed;
 }
 
 void check_arguments(const LoweredKernel& lowered) {

@@ -1,12 +1,15 @@
 #include "backend/cuda/kernel_library.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <exception>
 #include <optional>
 #include <set>
+#include <sstream>
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -44,22 +47,56 @@ std::string disk_key_of_image(const std::string& id) {
   return "image\n" + id;
 }
 
-std::string program_source(const std::vector<const PrintedKernel*>& kernels) {
+std::string prelude_of(const std::vector<const PrintedKernel*>& kernels) {
   std::set<std::string> functions;
   for (const PrintedKernel* kernel : kernels)
     functions.insert(kernel->functions.begin(), kernel->functions.end());
-  std::string source = codegen::prelude_for({.kind = codegen::Target::Kind::kCuda}, functions);
-  for (const PrintedKernel* kernel : kernels) source += kernel->source.substr(kernel->body);
-  return source;
+  return codegen::prelude_for({.kind = codegen::Target::Kind::kCuda}, functions);
+}
+
+size_t lines_of(std::string_view text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// The error of a program, as that of the kernel where it is: with the line of the kernel's source,
+// numbered as in debug output, which has the comments, and the lines of the script.
+std::string describe(const CompileError& error, std::string_view prelude,
+                     const std::vector<const PrintedKernel*>& kernels) {
+  size_t line = error.line;
+  const size_t lines_before = lines_of(prelude);
+  if (line <= lines_before) return fmt::format("kernels do not compile: {}", error.what());
+  line -= lines_before;
+  for (const PrintedKernel* kernel : kernels) {
+    const std::string_view source = kernel->source;
+    std::istringstream body(std::string(source.substr(kernel->body)));
+    std::string text;
+    for (size_t i = 1; std::getline(body, text); ++i) {
+      if (i < line) continue;
+      text.erase(0, text.find_first_not_of(' '));
+      const size_t number = lines_of(source.substr(0, kernel->body)) + kernel->comments.size() + i;
+      const std::string recorded =
+          kernel->comments.empty() ? "" : fmt::format(" ({})", fmt::join(kernel->comments, ", "));
+      return fmt::format("the kernel {}{} does not compile: line {}, `{}`: {}", kernel->entry,
+                         recorded, number, text, error.what());
+    }
+    line -= lines_of(source.substr(kernel->body));
+  }
+  return fmt::format("kernels do not compile: {}", error.what());
 }
 
 Image compile_image(const std::vector<const PrintedKernel*>& kernels,
                     const std::string& architecture) {
-  const std::string source = program_source(kernels);
+  const std::string prelude = prelude_of(kernels);
+  std::string source = prelude;
+  for (const PrintedKernel* kernel : kernels) source += kernel->source.substr(kernel->body);
   const std::string text = describe_compiler(architecture) + '\n' + source;
   const XXH128_hash_t digest = XXH3_128bits(text.data(), text.size());
-  return {fmt::format("{:016x}{:016x}", digest.high64, digest.low64),
-          compile_program(source, architecture)};
+  try {
+    return {fmt::format("{:016x}{:016x}", digest.high64, digest.low64),
+            compile_program(source, architecture)};
+  } catch (const CompileError& error) {
+    throw std::runtime_error(describe(error, prelude, kernels));
+  }
 }
 
 // Programs of about equally many kernels, one a thread.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <string_view>
@@ -38,6 +39,7 @@ struct Nvrtc {
   int (*architectures)(int* architectures);  // 90 for sm_90, ascending
 };
 
+constexpr const char* kProgramName = "torch_lazy.cu";
 constexpr int kOldestMajor = 12;
 constexpr int kOldestArchitecture = 70;  // has parameters that are constants of the whole grid
 
@@ -113,6 +115,17 @@ std::string image_of(Program program, bool machine_code) {
   return image;
 }
 
+// "torch_lazy.cu(57): error: ...", behind warnings of the same form.
+size_t line_of_first_error(const std::string& log) {
+  const std::string place = std::string(kProgramName) + "(";
+  for (size_t at = log.find(place); at != std::string::npos; at = log.find(place, at + 1)) {
+    char* behind = nullptr;
+    const size_t line = std::strtoull(log.c_str() + at + place.size(), &behind, 10);
+    if (std::string_view(behind).starts_with("): error")) return line;
+  }
+  return 0;
+}
+
 }  // namespace
 
 NvrtcLibrary nvrtc_library() {
@@ -147,7 +160,7 @@ std::string describe_compiler(const std::string& architecture) {
 
 std::string compile_program(const std::string& source, const std::string& architecture) {
   Program created = nullptr;
-  check_result(nvrtc().create(&created, source.c_str(), "torch_lazy.cu", 0, nullptr, nullptr),
+  check_result(nvrtc().create(&created, source.c_str(), kProgramName, 0, nullptr, nullptr),
                "take a program");
   const std::unique_ptr<Program, void (*)(Program*)> program(
       &created, [](Program* made) { nvrtc().destroy(made); });
@@ -155,9 +168,11 @@ std::string compile_program(const std::string& source, const std::string& archit
   std::vector<const char*> options(kOptions.begin(), kOptions.end());
   options.push_back(target.c_str());
   const int result = nvrtc().compile(created, static_cast<int>(options.size()), options.data());
-  if (result != 0)
-    throw std::runtime_error(fmt::format("kernels do not compile for {}: {}: {}", architecture,
-                                         nvrtc().error_text(result), log_of(created)));
+  if (result != 0) {
+    const std::string log = log_of(created);
+    throw CompileError(fmt::format("{} for {}: {}", nvrtc().error_text(result), architecture, log),
+                       line_of_first_error(log));
+  }
   return image_of(created, is_machine_code(architecture));
 }
 

@@ -5,6 +5,8 @@
 // once and never closed.
 #pragma once
 
+#include <cstddef>
+#include <stdexcept>
 #include <string>
 
 namespace torch_lazy::cuda {
@@ -27,8 +29,15 @@ std::string compiled_architecture(int device_architecture);
 // architecture.
 std::string describe_compiler(const std::string& architecture);
 
-// The image of a program for an architecture as above. Raises std::runtime_error with NVRTC's
-// messages where it does not compile.
+// A program does not compile, with NVRTC's messages.
+struct CompileError : std::runtime_error {
+  CompileError(const std::string& message, size_t line_of_first)
+      : std::runtime_error(message), line(line_of_first) {}
+  size_t line;  // of the program, at which the first error is, from 1; 0 where that is not said
+};
+
+// The image of a program for an architecture as above. Raises CompileError where it does not
+// compile.
 std::string compile_program(const std::string& source, const std::string& architecture);
 
 }  // namespace torch_lazy::cuda

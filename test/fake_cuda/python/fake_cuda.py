@@ -52,6 +52,11 @@ def lose_device() -> None:
     ctypes.CDLL(str(FOLDER / "libcuda.so.1")).fake_cuda_lose_device()
 
 
+def replace_in_programs(text: str, by: str) -> None:
+    """Lets NVRTC see another text in the last place of the first, in all that it compiles next."""
+    ctypes.CDLL(str(FOLDER / "libnvrtc.so")).fake_nvrtc_replace(text.encode(), by.encode())
+
+
 def _give_functions_that_were_not_built(torch: Any) -> None:
     """What ``torch.cuda`` calls in torch._C, and what it chose by their absence when it was
     imported.
