@@ -105,6 +105,10 @@ def _why_on_cpu(item: pytest.Item) -> list[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if EXECUTION_DEVICE == "cuda":
+        # Seeds wait for that, and would then set the generator again in the middle of a test: the
+        # fake device shares the CPU's.
+        torch.cuda.init()
     if EXECUTION_DEVICE != "cpu":
         for item in items:
             for reason in _why_on_cpu(item):

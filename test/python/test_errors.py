@@ -111,8 +111,16 @@ def test_an_operator_that_makes_a_quantized_tensor_raises_at_the_call(device):
 NESTED = {
     "of tensors": lambda x: torch.nested.nested_tensor([x, x[:1]]),
     "of tensors, with gradients": lambda x: torch.nested.as_nested_tensor([x, x[:1]]),
-    "from a mask": lambda x: torch._nested_tensor_from_mask(x[None], (x[None, :, 0] > 0)),
 }
+
+
+@pytest.mark.on_cpu("the fake CUDA device has no nested tensors")
+@pytest.mark.recording
+def test_an_operator_that_makes_a_strided_nested_tensor_of_a_mask_raises_at_the_call(device):
+    x = torch.ones(1, 2, 3, device=device)
+
+    with pytest.raises(NotImplementedError, match=r"returned a nested tensor.*on the cpu"):
+        torch._nested_tensor_from_mask(x, x[:, :, 0] > 0)
 
 
 @pytest.mark.recording

@@ -288,6 +288,7 @@ def test_shapes_that_come_back_are_found(device):
     assert "followed 6 different graphs" in str(p)
 
 
+@pytest.mark.on_cpu("a forked child has no device but the CPU")
 def test_a_forked_child_is_not_in_the_profile_and_may_have_its_own(device):
     done = run_script(
         f"""
