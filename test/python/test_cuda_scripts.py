@@ -73,6 +73,28 @@ print(*inside, product())
     assert printed(script) == ["float16 True float32 False float16 torch.bfloat16 float32"]
 
 
+@pytest.mark.parametrize("kind", ["lazy", "cuda"])
+def test_a_function_of_the_user_for_autocast_has_its_inputs_cast(kind):
+    script = f"""
+class Square(torch.autograd.Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type={kind!r}, cast_inputs=torch.float32)
+    def forward(ctx, x, others):
+        seen.append((x.dtype, others[0].dtype, torch.is_autocast_enabled({kind!r})))
+        return x * x
+    @staticmethod
+    @torch.amp.custom_bwd(device_type={kind!r})
+    def backward(ctx, gradient):
+        return gradient, None
+seen = []
+with torch.autocast({kind!r}):
+    Square.apply(x.half().requires_grad_(), [x.half()]).sum().backward()
+print(*seen)
+"""
+
+    assert printed(script) == ["(torch.float32, torch.float32, False)"]
+
+
 def test_entering_a_region_of_cuda_does_not_use_the_device():
     """A process that is yet to fork may do that."""
     script = """

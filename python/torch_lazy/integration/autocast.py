@@ -101,6 +101,18 @@ def _sets_both(function: Callable[..., None]) -> Callable[..., None]:
     return set_both
 
 
+def _casts_both(cast: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, by which ``torch.amp.custom_fwd`` casts inputs on a type of device."""
+
+    @functools.wraps(cast)
+    def cast_both(value: Any, device_type: str, dtype: torch.dtype) -> Any:
+        value = cast(value, device_type, dtype)
+        shared = not _is_lazy(device_type) and _with_the_same_state(device_type) is not None
+        return cast(value, "lazy", dtype) if shared else value
+
+    return cast_both
+
+
 def _with_our_cache(clear: Callable[[], None]) -> Callable[[], None]:
     from torch_lazy import _C
 
@@ -120,4 +132,5 @@ def install() -> None:
     torch.get_autocast_dtype = _for_lazy(torch.get_autocast_dtype, chooses=True)
     for name in ("set_autocast_enabled", "set_autocast_dtype"):
         setattr(torch, name, _sets_both(_for_lazy(getattr(torch, name), chooses=True)))
+    torch.amp.autocast_mode._cast = _casts_both(torch.amp.autocast_mode._cast)
     torch.clear_autocast_cache = _with_our_cache(torch.clear_autocast_cache)
