@@ -256,6 +256,26 @@ print(torch.equal(step().cpu(), x.cpu() * 2 + 1))
     assert printed(script) == ["True"]
 
 
+def test_backward_runs_on_the_stream_that_is_current_where_it_is_called():
+    script = """
+w = torch.ones(5, 5, device="lazy", requires_grad=True)
+data = torch.full((5, 5), 2.0, device="lazy")
+def step():
+    w.grad = None
+    side = torch.cuda.Stream()
+    loss = (data @ w).relu().sum()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        (loss * 2).backward()
+    torch.cuda.current_stream().wait_stream(side)
+    return w.grad * 1
+hot(step)
+print(step().unique().tolist(), torch.lazy.metrics()["windows"].keys())
+"""
+
+    assert printed(script) == ["[20.0] dict_keys(['hot'])"]
+
+
 def test_an_index_out_of_range_raises_where_cuda_is_waited_for():
     script = """
 table = torch.randn(10, 8).to("lazy")
