@@ -170,6 +170,7 @@ def _give_streams(torch: Any) -> None:
     library._cuda_getDefaultStream = lambda _: (0, 0, kind)
     library._cuda_setStream = set_stream
     torch.backends.cuda.is_built = lambda: True
+    library._cuda_CUDAAllocator_AllocatorState = type("AllocatorState", (), {})  # Inductor has it
     importlib.reload(cuda.streams)
     for name in ("Stream", "Event", "ExternalStream"):
         setattr(cuda, name, getattr(cuda.streams, name))
