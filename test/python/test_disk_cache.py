@@ -10,7 +10,11 @@ import pytest
 import torch
 from behaviour import run_script
 
-pytestmark = [pytest.mark.recording, pytest.mark.kernels]
+pytestmark = [
+    pytest.mark.recording,
+    pytest.mark.kernels,
+    pytest.mark.on_cpu("about the files of backend cpu"),
+]
 
 SCRIPT = """
 import json, torch

@@ -1,4 +1,4 @@
-"""Below autograd, PyTorch runs the same operators on the device as on the CPU.
+"""Below autograd, PyTorch runs the same operators on the device as on the one it lives on.
 
 Composite operators choose by device: other operators round otherwise, draw other random numbers and
 have other strides. OpInfo's samples are run on both under a mode that sees every operator.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from behaviour import EXECUTION_DEVICE
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -27,6 +28,11 @@ DIFFERENT = {
     "tensor_split": "refuses a tensor of sections that is not on the CPU, as on CUDA",
     "to_sparse": "sparse tensors of the device are made of its own indices and values",
 }
+if EXECUTION_DEVICE == "cuda":
+    DIFFERENT |= {
+        "nn_functional_ctc_loss": "asks for cuDNN on CUDA alone",
+        "renorm": "accumulates in float on CUDA alone, and else in double",
+    }
 
 
 class Operators(TorchDispatchMode):
@@ -79,8 +85,8 @@ def operators_of(op, sample, device) -> list[str]:
     [op for op in op_db if torch.float32 in op.dtypes and op.formatted_name not in DIFFERENT],
     ids=lambda op: op.formatted_name,
 )
-def test_the_operators_are_the_cpus(device, op):
+def test_the_operators_are_the_execution_devices(device, op):
     samples = op.sample_inputs("cpu", torch.float32, requires_grad=op.supports_autograd)
 
     for _, sample in zip(range(SAMPLES), samples, strict=False):
-        assert operators_of(op, sample, device) == operators_of(op, sample, "cpu")
+        assert operators_of(op, sample, device) == operators_of(op, sample, EXECUTION_DEVICE)
