@@ -43,6 +43,7 @@ struct GraphInput {
   // Where the inputs over one storage lie relative to each other, in elements. One run may be given
   // another part of a larger storage than the next: what an input's own offset adds to this is the
   // same for all inputs over the storage, and is 0 where an operator looks at offsets (as_strided).
+  // Inputs of different dtypes over one storage are not to be compared.
   int64_t offset = 0;
   bool cpu = false;  // a tensor of the CPU, whatever the backend's device
   bool operator==(const GraphInput&) const = default;

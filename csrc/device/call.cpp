@@ -3,6 +3,8 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
+
 namespace torch_lazy {
 namespace {
 
@@ -138,7 +140,10 @@ at::Tensor Call::argument(size_t schema_argument) {
 }
 
 size_t Call::viewed_argument() const {
-  const int argument = op_.effects->returns.empty() ? -1 : op_.effects->returns[0].argument;
+  const std::vector<ReturnEffect>& returns = op_.effects->returns;
+  if (returns.empty()) return 0;
+  // A list of tensors is one return.
+  const int argument = returns[std::min(wrapped_.size(), returns.size() - 1)].argument;
   return argument < 0 ? 0 : arguments_.start(size_t(argument));
 }
 

@@ -93,7 +93,7 @@ class Call {
   void record_output(OutputMetadata::Kind kind, size_t source, LazyTensorImpl& impl,
                      const LazyTensorImpl* view_of = nullptr);
   at::Tensor tensor_argument(size_t index) const;
-  // Where the tensors begin that what is returned may be a view of.
+  // Where the tensors begin that the next output may be a view of.
   size_t viewed_argument() const;
 
   const OperatorInfo& op_;

@@ -61,6 +61,8 @@ void InspectedArguments::inspect(const c10::IValue& value) {
     inspect(std::optional(value.toDevice()));
   } else if (value.isGenerator()) {
     note(kGenerator, value.toGenerator().defined());
+  } else if (value.isNone()) {
+    add_to_hash(kNone);
   } else if (value.isUnsigned() && !value.isInt()) {
     note(kWithoutWords, true);  // beyond int64
   } else if (value.isInt()) {

@@ -63,6 +63,8 @@ class InspectedArguments {
   // 2 to the 64th over the golden ratio: multiplication by it spreads bits over the upper half.
   static constexpr uint64_t kGoldenRatio = 0x9E3779B97F4A7C15;
 
+  static constexpr int64_t kNone = INT64_MIN;  // in the hash: x[:n] is not x[n:]
+
   enum Fact : uint16_t {
     kOtherTensor = 1,    // a tensor that is not lazy
     kFakeTensor = 2,     // one that has the key of a lazy tensor
@@ -115,7 +117,7 @@ class InspectedArguments {
     if (number)
       inspect(*number);
     else
-      add_to_hash(INT64_MIN);  // x[:n] is not x[n:]
+      add_to_hash(kNone);
   }
   void add_to_hash(int64_t number) { integers_ = (integers_ ^ uint64_t(number)) * kGoldenRatio; }
   void inspect(const c10::SymInt& number) {

@@ -81,16 +81,19 @@ bool writes_what_it_does_not_return(const c10::FunctionSchema& schema, const Eff
   return false;
 }
 
-// Views of another dtype divide the offset by the sizes of elements, and may refuse it.
-bool looks_at_offsets(const c10::FunctionSchema& schema, const Effects& effects) {
-  const bool view = !effects.returns.empty() && effects.returns[0].kind == ReturnKind::AliasOf;
+// Views of another dtype, copied or not, divide the offset by the sizes of elements and may refuse
+// it; slice_inverse places a view of one argument where another lies.
+bool looks_at_offsets(const c10::FunctionSchema& schema) {
+  const std::string& name = schema.name();
+  if (name == "aten::view" || name == "aten::view_copy")
+    return schema.argumentIndexWithName("dtype").has_value();
   return schema.argumentIndexWithName("storage_offset").has_value() ||
-         (view && schema.argumentIndexWithName("dtype").has_value()) ||
-         schema.name() == "aten::view_as_complex";
+         name == "aten::view_as_complex" || name == "aten::view_as_complex_copy" ||
+         name == "aten::slice_inverse";
 }
 
 OffsetNeed offset_need(const c10::FunctionSchema& schema, const Effects& effects, bool rebinds) {
-  if (looks_at_offsets(schema, effects)) return OffsetNeed::kOfAll;
+  if (looks_at_offsets(schema)) return OffsetNeed::kOfAll;
   if (rebinds) return OffsetNeed::kOfWritten;
   return effects.writes_any() ? OffsetNeed::kRelative : OffsetNeed::kNone;
 }

@@ -23,14 +23,19 @@ namespace torch_lazy {
 class ViewHistory {
  public:
   ViewHistory() = default;
-  ~ViewHistory() { delete windows_.load(std::memory_order_relaxed); }
+  ~ViewHistory() {
+    Windows* const seen = windows_.load(std::memory_order_relaxed);
+    if (!seen) return;
+    delete seen->more.load(std::memory_order_relaxed);
+    delete seen;
+  }
   ViewHistory(const ViewHistory&) = delete;
   ViewHistory& operator=(const ViewHistory&) = delete;
 
   // Notes the storage's next view in the window with that serial number; `bounds` stands for all
   // that says which part it is. Returns whether this view has been of another part before.
   bool moves(uint64_t window, uint64_t bounds) {
-    Windows& seen = windows();
+    Windows& seen = made(windows_);
     if (seen.window.load(std::memory_order_relaxed) != window) {
       seen.window.store(window, std::memory_order_relaxed);
       seen.next.store(0, std::memory_order_relaxed);
@@ -38,7 +43,8 @@ class ViewHistory {
     const size_t view = seen.next.load(std::memory_order_relaxed);
     if (view >= kViews) return false;
     seen.next.store(uint32_t(view + 1), std::memory_order_relaxed);
-    std::atomic<uint32_t>& last = seen.bounds[view];
+    std::atomic<uint32_t>& last =
+        view < kFew ? seen.bounds[view] : made(seen.more).bounds[view - kFew];
     const uint32_t known = last.load(std::memory_order_relaxed);
     if (known == kMoving) return true;
     const uint32_t given = uint32_t(bounds >> 32) | kSeen;
@@ -49,22 +55,28 @@ class ViewHistory {
 
  private:
   static constexpr size_t kViews = 256;  // in a window; more are recorded
+  static constexpr size_t kFew = 6;      // of most storages there are no more
   static constexpr uint32_t kNotSeen = 0, kMoving = 1, kSeen = 2;
 
+  struct More {
+    std::array<std::atomic<uint32_t>, kViews - kFew> bounds{};
+  };
   struct Windows {
     std::atomic<uint64_t> window{0};
     std::atomic<uint32_t> next{0};
-    std::array<std::atomic<uint32_t>, kViews> bounds{};  // by view
+    std::array<std::atomic<uint32_t>, kFew> bounds{};  // by view
+    std::atomic<More*> more{nullptr};
   };
 
-  // Few storages have views that are parts.
-  Windows& windows() {
-    Windows* known = windows_.load(std::memory_order_acquire);
+  // What is needed of few storages is made when it is.
+  template <class Part>
+  static Part& made(std::atomic<Part*>& place) {
+    Part* known = place.load(std::memory_order_acquire);
     if (known) [[likely]]
       return *known;
-    auto* const made = new Windows;
-    if (windows_.compare_exchange_strong(known, made, std::memory_order_acq_rel)) return *made;
-    delete made;
+    Part* const fresh = new Part;
+    if (place.compare_exchange_strong(known, fresh, std::memory_order_acq_rel)) return *fresh;
+    delete fresh;
     return *known;
   }
 

@@ -105,7 +105,8 @@ class Window {
   // How the tape describes where the next input over a storage of that slot lies; offset in bytes.
   // A slot that another thread has overwritten makes no trace, see invalidate_slots().
   InputOffset describe_offset(uint32_t slot, int64_t offset) {
-    return slot < storages_.size() ? input_offsets_.describe(slot, offset) : InputOffset();
+    if (slot >= storages_.size()) return {OffsetKind::kAbsolute, offset};
+    return input_offsets_.describe(slot, offset);
   }
   // Tells the tape, where it has not been told, where the inputs over the storage lie.
   void fix_offsets(uint32_t slot, OffsetKind kind) {

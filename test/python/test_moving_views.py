@@ -173,16 +173,40 @@ def test_as_strided_counts_from_the_start_of_the_storage(device, moved):
     assert_equal(make_step, device)
 
 
-def test_a_part_at_an_odd_element_is_no_view_of_a_wider_dtype(device):
+@pytest.mark.parametrize(
+    "operator",
+    [
+        lambda x: x.view(torch.float64),
+        lambda x: torch.ops.aten.view_copy.dtype(x, torch.float64),
+        lambda x: torch.view_as_complex(x.view(2, 2)),
+        lambda x: torch.view_as_complex_copy(x.view(2, 2)),
+    ],
+    ids=["view", "view_copy", "view_as_complex", "view_as_complex_copy"],
+)
+def test_a_part_at_an_odd_element_is_refused_at_the_call_by_a_wider_dtype(operator, device):
     data = data_on(device, 40)
-
-    def step(i):
-        return data[2 * i : 2 * i + 4].view(torch.float64) * 1
-
-    windows_of(step, device, 6)
+    windows_of(lambda i: operator(data[2 * i : 2 * i + 4]) * 1, device, 6)
 
     with pytest.raises(RuntimeError, match="storage_offset"):
-        data[3:7].view(torch.float64)
+        operator(data[3:7])
+
+
+def test_the_inverse_of_a_slice_lies_where_its_source_does(device):
+    places = [(0, 6), (2, 7), (3, 9), (4, 2), (8, 1), (5, 20), (1, 11), (3, 3)]
+
+    def make_step(device):
+        data = data_on(device, 40)
+
+        def step(i):
+            part, source = (data[place : place + 6] for place in places[i])
+            return torch.ops.aten.slice_inverse(part, source[:4], 0, 0, 4, 1) * 1
+
+        return step
+
+    step = make_step(device)
+    windows_of(step, device)
+    assert_equal(make_step, device)
+    assert_equal(lambda d: make_step(d) if d == "cpu" else step, device)
 
 
 def test_views_of_a_moving_part_have_its_offset(device):
