@@ -15,6 +15,10 @@ constexpr double kNever = 1e300;
 constexpr std::array<Round, 5> kFactors{
     {{1.5, kNever}, {1.15, 1.15}, {1, 1.03}, {1, 1.03}, {1, 1.03}}};
 
+// By how much the longest of the first way's times may exceed the least for a rival to win before
+// the last round.
+constexpr double kSteady = 1.25;
+
 // A rival whose first two runs are slower by this factor is not run again.
 constexpr double kFarSlower = 1.5;
 
@@ -31,9 +35,10 @@ void Race::add(std::chrono::nanoseconds time) {
     if (at + 1 == kTurn - kCounted && is_far_slower_at_first()) return end_first_round();
   }
   if (runs_ % (2 * kTurn) != 0) return;
-  if (wins_by(kRival, kFactors.at(round).rival))
+  const bool last = round + 1 == kRounds;
+  if ((last || first_is_steady()) && wins_by(kRival, kFactors.at(round).rival))
     winner_ = kRival;
-  else if (round + 1 == kRounds || wins_by(kFirst, kFactors.at(round).first))
+  else if (last || wins_by(kFirst, kFactors.at(round).first))
     winner_ = kFirst;
 }
 
@@ -60,6 +65,12 @@ std::chrono::nanoseconds Race::quartile(Way way) const {
   const auto end = times.begin() + counted();
   std::sort(times.begin(), end);
   return times.at(counted() / 4);
+}
+
+bool Race::first_is_steady() const {
+  const auto begin = times_.at(kFirst).begin();
+  const auto [least, longest] = std::minmax_element(begin, begin + counted());
+  return double(longest->count()) <= kSteady * double(least->count());
 }
 
 bool Race::wins_by(Way way, double factor) const {

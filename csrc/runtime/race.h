@@ -12,6 +12,8 @@ namespace torch_lazy {
 // The first is used unless the rival is surely faster. Each takes turns of four runs, so that most
 // runs begin with what the same way left in the caches. Other load on the machine makes single runs
 // longer and none shorter: the least of a way's times and the least quarter of them have to agree.
+// It may come at intervals, as the scheduler's time slices do, and meet the same runs of several
+// rounds: what it takes shows as times of the first way that differ, and then all rounds are run.
 class Race {
  public:
   enum class Run : uint8_t { kWarmUp, kStepByStep, kCounted };
@@ -45,6 +47,8 @@ class Race {
   void end_first_round();
   // What a quarter of the times is less than.
   std::chrono::nanoseconds quartile(Way way) const;
+  // The first way's times are about equal.
+  bool first_is_steady() const;
   // The times of `way` are less than those of the other one by this factor.
   bool wins_by(Way way, double factor) const;
 

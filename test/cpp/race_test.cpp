@@ -74,6 +74,30 @@ TEST(Race, RunsThatOtherLoadMakesLongerDecideNothing) {
   EXPECT_EQ(race.winner(), Race::kFirst);
 }
 
+TEST(Race, LoadThatMeetsTheSameRunsOfSomeRoundsDecidesNothing) {
+  Race race;
+
+  // The thread waits in the third run of each turn of the first way and has lost the caches in the
+  // fourth, until the scheduler's time slices fall elsewhere.
+  run(race, [](int at, Race::Way way) {
+    if (way == Race::kRival) return 250;
+    const bool waits = at < 24;
+    return waits && at % 4 == 2 ? 9000 : waits && at % 4 == 3 ? 600 : 120;
+  });
+
+  EXPECT_EQ(race.winner(), Race::kFirst);
+}
+
+TEST(Race, ARivalThatIsFasterWinsOnABusyMachineInTheEnd) {
+  Race race;
+
+  EXPECT_EQ(
+      run(race, [](int at, Race::Way way) { return (way == Race::kRival ? 100 : 300) + at * 10; }),
+      40);
+
+  EXPECT_EQ(race.winner(), Race::kRival);
+}
+
 TEST(Race, WarmUpsAndRunsThatAreTimedStepByStepDoNotCount) {
   Race race;
 
