@@ -1,6 +1,7 @@
 #include "codegen/choose_lanes.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 #include "codegen/draft_axes.h"
@@ -16,6 +17,8 @@ constexpr double kWorkItemCost = 16;
 constexpr double kOverLanesCost = 12;
 // Of each lane that is read or written by itself.
 constexpr double kLaneAccessCost = 4;
+// Of a vector that is turned around.
+constexpr double kReversedCost = 1;
 // A step of a reduction that has one accumulator: it waits for the step before.
 constexpr double kChainedStepCost = 2;
 // Memory that stays in a core's own cache from one work item to the next.
@@ -105,7 +108,8 @@ class Estimate {
   double cost_of_strides(const Access& access, Type type, const Choice& choice) const {
     const int64_t stride = access.strides[choice.lanes].value;
     if (stride == 0 || stride == 1) return 0;
-    if (stride > kWidestTile) return kLaneAccessCost * lanes_;
+    if (stride == -1) return kReversedCost;
+    if (stride < 0 || stride > kWidestTile) return kLaneAccessCost * lanes_;
     // The steps share what a tile loads; lanes along a reduction have the tile to themselves.
     const double loads = draft_.reduced[choice.lanes] ? double(stride) : 0;
     return (bytes_of(type) == 8 ? 2 : 1) * (loads + cost_of_sorting(stride));
@@ -139,8 +143,8 @@ Choice usual_choice(const Draft& draft) {
   double along_parallel = 0, along_reduction = 0;
   for_each_access(draft, [&](const Access& access, Type type) {
     const double touched = bytes_of(draft, access, type);
-    if (access.strides[parallel - 1].value == 1) along_parallel += touched;
-    if (access.strides[axes - 1].value == 1) along_reduction += touched;
+    if (std::abs(access.strides[parallel - 1].value) == 1) along_parallel += touched;
+    if (std::abs(access.strides[axes - 1].value) == 1) along_reduction += touched;
   });
   return {along_parallel > along_reduction ? parallel - 1 : axes - 1, reduced};
 }
@@ -149,7 +153,7 @@ Choice usual_choice(const Draft& draft) {
 bool reads_far_memory_again(const Draft& draft, size_t axis) {
   bool again = false;
   for_each_access(draft, [&](const Access& access, Type type) {
-    again |= access.strides[axis].value > 1 && bytes_of(draft, access, type) > kNearBytes;
+    again |= std::abs(access.strides[axis].value) > 1 && bytes_of(draft, access, type) > kNearBytes;
   });
   return again && parallel_count(draft) > 0;
 }

@@ -113,6 +113,9 @@ class Finisher {
         // The strides of tiles are constants too.
         const bool in_tile = !context_.is_cuda() && (axis == lane_dimension(kernel) ||
                                                      (lanes.unrolled && axis >= parallel));
+        const bool reversed =
+            stride.value == -1 && !context_.is_cuda() && axis == lane_dimension(kernel);
+        if (reversed) continue;
         if (!in_tile || stride.value < 0 || stride.value > kWidestTile) stride = size(stride.value);
       }
       for (Access::Indirect& indirect : access.indirect)

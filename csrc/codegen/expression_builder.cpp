@@ -219,9 +219,15 @@ class ExpressionBuilder {
     const Type type = type_of(value.dtype), computed = is_low(type) ? Type::kFloat : type;
     ExprId joined = kNoId;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const Extents& sizes = graph_.values[size_t(node.inputs[i])].sizes;
       IndexMap index = map;
       for (size_t d = 0; d < map.size(); ++d) index[d].constant -= node.begins[i][d];
-      const Inside inside = is_inside(index, graph_.values[size_t(node.inputs[i])].sizes);
+      for (const int64_t d : node.flipped) {
+        Affine from_end(axes());
+        from_end.constant = sizes[size_t(d)] - 1;
+        index[size_t(d)] = from_end.add(index[size_t(d)], -1);
+      }
+      const Inside inside = is_inside(index, sizes);
       if (inside.never) continue;
       const ExprId outer = predicate_;
       if (inside.condition != kNoId) predicate_ = both(outer, inside.condition);

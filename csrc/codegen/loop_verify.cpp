@@ -135,7 +135,7 @@ class Verifier {
     check_size(access.offset);
     for (Size stride : access.strides) {
       check_size(stride);
-      require(stride.slot || stride.value >= 0, "has a negative stride");
+      require(stride.slot || stride.value >= -1, "has a negative stride");
     }
     for (const auto& indirect : access.indirect) {
       check_size(indirect.stride);

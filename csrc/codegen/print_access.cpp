@@ -150,6 +150,8 @@ std::string AccessPrinter::load(ExprId id, const Body& body) const {
     return context_.call(gather, "v_int64",
                          {from, lane_indices(access, body), mask(expr.predicate, body)});
   }
+  if (lane_stride(access).is(-1) && !context_.is_cuda())
+    return context_.call("lazy_load_reversed_" + type, {from, count(body)});
   const std::string strided = "lazy_load_strided_" + type;
   return context_.call(tile_of(context_, access, expr.predicate) ? strided : gather,
                        {from, name_of_size(lane_stride(access)), count(body)});

@@ -189,6 +189,12 @@ class Reader {
         node.dims = {dim->toInt() < 0 ? dim->toInt() + rank : dim->toInt()};
         break;
       }
+      case CoreKind::kFlip: {
+        const auto rank = int64_t(core_.values[size_t(node.inputs[0])].sizes.size());
+        for (const int64_t dim : integers(jit_node, 1))
+          node.flipped.push_back(dim < 0 ? dim + rank : dim);
+        break;
+      }
       case CoreKind::kPointwise:
         if (name == "aten::div.Tensor_mode") {
           const auto mode = constant_value(jit_node.input(2));

@@ -35,7 +35,9 @@ enum class CoreKind : uint8_t {
   kReduction,  // `op` over `dims` of the input
   kGather,     // an input indexed by another along dimension `dims[0]`, see `gather`
   kCat,        // along `dims[0]`
-  kJoin,       // inputs that lie at `begins`, later ones over earlier ones; see choose_joins.h
+  kFlip,       // the input read from its end along the dimensions `flipped`
+  kJoin,       // inputs that lie at `begins`, later ones over earlier ones, each read from its end
+               // along `flipped`; see choose_joins.h
   kMutation,   // copy_(target, value): target is a graph input or a view of one
   kLibrary,    // run through ATen
 };
@@ -54,7 +56,7 @@ struct CoreNode {
   std::vector<ValueId> inputs;   // tensors that kernels read, in argument order
   std::vector<ValueId> outputs;  // tensors
   Layout layout;
-  Extents dims;
+  Extents dims, flipped;
   std::vector<Extents> begins;  // by input: the index of its first element in the output
   bool keepdim = false;
   c10::Scalar number, step;

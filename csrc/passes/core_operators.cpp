@@ -75,6 +75,7 @@ constexpr Entry kOthers[] = {
     {"aten::as_strided_scatter", {CoreKind::kScatter, Op::kLoad, 2}},
     {"aten::copy_", {CoreKind::kMutation, Op::kLoad, 2}},
     {"aten::cat", {CoreKind::kCat, Op::kLoad, 1}},
+    {"aten::flip", {CoreKind::kFlip, Op::kLoad, 1}},
     {"aten::embedding", {CoreKind::kGather, Op::kLoad, 2}},
     {"aten::index_select", {CoreKind::kGather, Op::kLoad, 1}},
     {"aten::gather", {CoreKind::kGather, Op::kLoad, 1}},

@@ -85,6 +85,45 @@ TEST(ChooseJoins, APaddedValueIsMadeByOneKernel) {
             "{p | store p | rematerialize f} [96]\n");
 }
 
+TEST(ChooseJoins, AValueIsReadFlippedByTheKernelThatReadsIt) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, 128, strides=[128, 1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %dims : int[] = prim::Constant[value=[-1]]()
+  %f : Float(4, 128, strides=[128, 1], device=cpu) = aten::flip(%a, %dims)
+  %r : Float(4, 128, strides=[128, 1], device=cpu) = aten::sub(%a, %f, %one)
+  return (%r))"),
+            "{f, r | store r} [4, 128]\n");
+}
+
+TEST(ChooseJoins, WhatAKernelMakesForOthersTooIsReadFlippedFromMemory) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, 128, strides=[128, 1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %dims : int[] = prim::Constant[value=[-1]]()
+  %e : Float(4, 128, strides=[128, 1], device=cpu) = aten::exp(%a)
+  %f : Float(4, 128, strides=[128, 1], device=cpu) = aten::flip(%e, %dims)
+  %r : Float(4, 128, strides=[128, 1], device=cpu) = aten::sub(%e, %f, %one)
+  return (%r))"),
+            "{e | store e} [4, 128]\n{f, r | store r} [4, 128]\n");
+}
+
+TEST(ChooseJoins, AFlipThatNoKernelReadsIsALibraryCall) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, 128, strides=[128, 1], device=cpu)):
+  %dims : int[] = prim::Constant[value=[-1]]()
+  %f : Float(4, 128, strides=[128, 1], device=cpu) = aten::flip(%a, %dims)
+  return (%f))"),
+            "aten::flip f\n");
+}
+
+TEST(ChooseJoins, AFlipOfShortRowsIsALibraryCall) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(64, 32, strides=[32, 1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %dims : int[] = prim::Constant[value=[0]]()
+  %f : Float(64, 32, strides=[32, 1], device=cpu) = aten::flip(%a, %dims)
+  %r : Float(64, 32, strides=[32, 1], device=cpu) = aten::sub(%a, %f, %one)
+  return (%r))"),
+            "aten::flip f\n{r | store r} [64, 32]\n");
+}
+
 TEST(ChooseJoins, AJoinThatAReductionReadsHasTwoPieces) {
   const std::string text = R"(graph(%a : Float(4, 32, strides=[32, 1], device=cpu)):
   %one : int = prim::Constant[value=1]()

@@ -402,6 +402,30 @@ kernel kernel_cat_mul lanes=parallel block=S0
 )");
 }
 
+TEST(Lower, AFlippedRowIsReadFromItsEnd) {
+  CoreGraph graph = testing::named_core_graph(
+      R"(graph(%a : Float(4, 128, strides=[128, 1], device=cpu)):
+  %dims : int[] = prim::Constant[value=[1]]()
+  %f : Float(4, 128, strides=[128, 1], device=cpu) = aten::flip(%a, %dims)
+  %r : Float(4, 128, strides=[128, 1], device=cpu) = aten::mul(%a, %f)
+  return (%r))");
+  choose_joins(graph);
+  const std::vector<FusedItem> items = fuse(graph);
+
+  EXPECT_EQ(lowered(graph, std::get<FusionGroup>(items.at(0))), R"(
+kernel kernel_flip_mul lanes=parallel block=S0
+  buffer in0: float
+  buffer out1: float written
+  for p0 < S1
+  for p1 < S0
+  %0: float = load in0[p0 * S0 + p1]
+  %1: float = load in0[S2 + p0 * S0 + p1 * -1]
+  %2: float = mul %0, %1
+  store out1[p0 * S0 + p1] = %2
+  # S = 128 4 127, 4 work items
+)");
+}
+
 // Element (i, j) is divided by the sum of row j, while the loops are at the sum of row i.
 TEST(Lower, ASumReadAtAnotherPointThanItsOwnIsUnsupported) {
   const CoreGraph graph = testing::named_core_graph(

@@ -95,6 +95,22 @@ TEST_P(PreludeOnTargetTest, StridedElementsAreGatheredAndScattered) {
   EXPECT_EQ(to[1], -1);
 }
 
+TEST_P(PreludeOnTargetTest, ReversedElementsAreThoseBeforeAnAddress) {
+  std::vector<double> from(200), to(size_t(lanes()), -1);
+  for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<double>(i);
+  const KernelFunction kernel =
+      compile({"lazy_load_reversed_double", "lazy_store_double"},
+              "lazy_store_double((double*)p[1], lazy_load_reversed_double((const double*)p[0], "
+              "int(end)));");
+  void* const pointers[] = {&from[100], to.data()};
+
+  for (int n = 0; n <= lanes(); ++n) {
+    kernel(pointers, nullptr, nullptr, 0, n);
+
+    for (int i = 0; i < lanes(); ++i) EXPECT_EQ(to[size_t(i)], i < n ? 100 - i : 0) << n;
+  }
+}
+
 TEST_P(PreludeOnTargetTest, LanesAreReduced) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> x(lanes());

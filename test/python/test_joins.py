@@ -48,10 +48,22 @@ def shifted(x: torch.Tensor) -> torch.Tensor:
     return x - F.pad(x, (0, 0, 1, -1))
 
 
+def mirrored(x: torch.Tensor) -> torch.Tensor:
+    return x - x.flip(-1) * 2 + x.exp().flip(0, 1)
+
+
+def both_ends(x: torch.Tensor) -> torch.Tensor:
+    return F.pad(x.flip(0), (1, 1)) + 1
+
+
 CASES = {
     "rolls": (life, (torch.arange(70 * 33).view(70, 33) * 7919 % 10 < 3).int()),
     "halves": (rotary, torch.randn(3, 5, 64), torch.randn(64), torch.randn(64)),
     "padding": (shifted, torch.randn(4, 20, 32)),
+    "flips": (mirrored, torch.randn(5, 150)),
+    "flips in low precision": (mirrored, torch.randn(3, 160).bfloat16()),
+    "flips of views": (lambda x: mirrored(x[1:, ::2].mT), torch.randn(300, 70)),
+    "a flip that is padded": (both_ends, torch.randn(6, 140)),
     "low precision": (shifted, torch.randn(4, 20, 32).bfloat16()),
     "nan": (shifted, torch.full((2, 8, 16), torch.nan)),
 }
@@ -67,7 +79,7 @@ def test_pieces_are_read_where_they_lie(case: str) -> None:
 
 
 @pytest.mark.kernels
-@pytest.mark.parametrize("case", ["rolls", "padding"])
+@pytest.mark.parametrize("case", ["rolls", "padding", "flips"])
 def test_no_library_call_joins_them(case: str) -> None:
     function, *inputs = CASES[case]
 
@@ -88,6 +100,28 @@ def test_a_value_is_written_after_its_pieces_were_read() -> None:
     assert torch.equal(run_hot(advance, x).cpu(), advance(x))
 
 
+@pytest.mark.parametrize("dims", [(0,), (1,), (0, 1)])
+def test_a_value_is_flipped_in_its_own_memory(dims: tuple[int, ...]) -> None:
+    def advance(x: torch.Tensor) -> torch.Tensor:
+        state = x.clone()
+        return state.copy_(state.flip(dims) * 2)
+
+    x = torch.randn(6, 140)
+
+    assert torch.equal(run_hot(advance, x).cpu(), advance(x))
+
+
+def test_the_gradient_of_a_flip_is_flipped() -> None:
+    def gradient(x: torch.Tensor) -> torch.Tensor:
+        leaf = x.detach().requires_grad_()
+        (leaf * leaf.flip(0).exp()).sum().backward()
+        return leaf.grad
+
+    x = torch.randn(5, 133)
+
+    torch.testing.assert_close(run_hot(gradient, x).cpu(), gradient(x))
+
+
 def random_program(seed: int, shape: tuple[int, ...]) -> str:
     """Rolls, pads, cats, slices and writes of each other's results, as source."""
     choose = random.Random(seed)
@@ -98,7 +132,9 @@ def random_program(seed: int, shape: tuple[int, ...]) -> str:
         dim = choose.randrange(len(size))
         cut = choose.randint(1, max(1, size[dim] - 1))
         made = f"v{number}"
-        kind = choose.choice(["roll", "rolls", "pad", "cat", "rotate", "pointwise", "write"])
+        kind = choose.choice(
+            ["roll", "rolls", "pad", "cat", "rotate", "pointwise", "write", "flip", "mirror"]
+        )
         if kind == "roll":
             code = f"{source}.roll({choose.randint(-5, 5)}, {dim})"
         elif kind == "rolls":
@@ -114,6 +150,10 @@ def random_program(seed: int, shape: tuple[int, ...]) -> str:
             rest = size[dim] - cut
             code = f"torch.cat(({source}.narrow({dim}, {cut}, {rest}), "
             code += f"-{source}.narrow({dim}, 0, {cut})), {dim})"
+        elif kind == "flip":
+            code = f"{source}.flip({dim})"
+        elif kind == "mirror":
+            code = f"{source} - {source}.flip({tuple(range(len(size)))})"
         elif kind == "pointwise":
             code = f"{source} * 3 - {source}.roll(1, {dim})"
         else:
@@ -137,7 +177,9 @@ LAYOUTS: list[tuple[Callable[..., tuple[int, ...]], Callable[[torch.Tensor], tor
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_joins_are_those_of_eager(seed: int) -> None:
-    shape = random.Random(seed).choice([(40,), (7, 33), (5, 4, 32), (3, 64), (64, 64), (17, 16)])
+    shape = random.Random(seed).choice(
+        [(40,), (7, 33), (5, 4, 32), (3, 164), (64, 64), (17, 16), (300,)]
+    )
     source = random_program(seed, shape)
     names = {"torch": torch, "F": F}
     exec(source, names)
