@@ -183,7 +183,7 @@ class ExpressionBuilder {
       case CoreKind::kFill:
         return number(draft_, node->number, type_of(value.dtype));
       case CoreKind::kArange:
-        return arange(*node, map[0], type_of(value.dtype));
+        return arange(*node, index_of(draft_, map[0]), type_of(value.dtype));
       case CoreKind::kReduction:
         return reduce(id, *node, map, self);
       case CoreKind::kGather:
@@ -278,9 +278,8 @@ class ExpressionBuilder {
     return build_pointwise(node.op, type_of(value.dtype), std::move(arguments), builder);
   }
 
-  ExprId arange(const CoreNode& node, const Affine& index, Type type) {
+  ExprId arange(const CoreNode& node, ExprId position, Type type) {
     // Computed in double or int64 and rounded once, as ATen's arange does on the CPU.
-    const ExprId position = index_of(draft_, index);
     if (!is_floating(type)) {
       const ExprId scaled =
           operation(draft_, Op::kMul, Type::kInt64,
@@ -363,11 +362,14 @@ class ExpressionBuilder {
   }
 
   // On the CPU indices were checked before the kernel runs. The source is read at an index that
-  // only the kernel knows, so it must lie in memory.
+  // only the kernel knows, so it must lie in memory; but for a range, whose elements are computed.
   ExprId gather(const CoreNode& node, const IndexMap& map, NodeId self) {
     const ValueId source = node.inputs[0], index = node.inputs[1];
     const Memory memory = memory_of(source);
-    if (members_.count(memory.base)) throw Unexpressible{self};
+    const NodeId producer = graph_.values[size_t(memory.base)].producer;
+    const bool is_member = members_.count(memory.base) != 0;
+    const bool is_range = is_member && graph_.nodes[size_t(producer)].kind == CoreKind::kArange;
+    if (is_member && !is_range) throw Unexpressible{self};
     const size_t d = size_t(node.dims[0]);
     const CoreValue& index_value = graph_.values[size_t(index)];
     IndexMap at_index, at_source(memory.layout.sizes.size(), Affine(axes()));
@@ -392,7 +394,16 @@ class ExpressionBuilder {
       if (memory.layout.sizes[d] == 0) throw Unexpressible{self};  // there is nothing to read
       position = within(position, memory.layout.sizes[d], node);
     }
-    Access access = access_of(address(at_source, memory.layout, axes()));
+    const Affine around = address(at_source, memory.layout, axes());
+    if (is_range) {
+      const ExprId stride = integer(draft_, memory.layout.strides[d], Type::kInt64);
+      const ExprId along = operation(draft_, Op::kMul, Type::kInt64, {position, stride});
+      const ExprId at =
+          operation(draft_, Op::kAdd, Type::kInt64, {along, index_of(draft_, around)});
+      return arange(graph_.nodes[size_t(producer)], at,
+                    type_of(graph_.values[size_t(source)].dtype));
+    }
+    Access access = access_of(around);
     access.indirect.push_back({position, Size::constant(memory.layout.strides[d])});
     return load(memory.base, std::move(access));
   }

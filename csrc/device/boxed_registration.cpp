@@ -14,6 +14,7 @@
 #include "device/dispatched_operation.h"
 #include "device/lazy_storage.h"
 #include "device/register.h"
+#include "ops/one_hot_operator.h"
 #include "ops/philox_operators.h"
 
 namespace torch_lazy {
@@ -128,6 +129,7 @@ static int64_t storages_in_use() {
 void register_device() {
   set_device_census(&storages_in_use);
   register_philox_operators();
+  register_one_hot_operator();
   register_guard();
   register_sparse_operators();
   register_boxed_kernels();

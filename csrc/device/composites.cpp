@@ -2,7 +2,8 @@
 // device that it lives on: other kernels, other random numbers, other rounding. Normalization of
 // groups, and dropout, take the CPU's way where lazy tensors live there. Attention is fused where
 // the CPU fuses it, and where another device chooses its "overrideable" one; any other is composed
-// of products and a softmax.
+// of products and a softmax. One-hot codes look at the classes at the call, on the CPU, for what is
+// wrong with them: where the number of classes is given that is left to whoever runs the window.
 //
 // Registered for AutogradLazy too: a composite operator with a Lazy kernel alone would lose its
 // gradient. Under vmap and torch.func they are decomposed above the device, as everywhere.
@@ -17,6 +18,7 @@
 #include <ATen/ops/group_norm_native.h>
 #include <ATen/ops/logical_not.h>
 #include <ATen/ops/native_group_norm.h>
+#include <ATen/ops/one_hot_native.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -26,6 +28,7 @@
 #include "device/call.h"
 #include "device/random_operators.h"
 #include "device/register.h"
+#include "ops/one_hot_operator.h"
 #include "ops/thread_state.h"
 
 namespace torch_lazy {
@@ -133,6 +136,15 @@ at::Tensor group_norm(const at::Tensor& input, int64_t groups,
                             input.numel() / (input.size(0) * input.size(1)), groups, eps));
 }
 
+at::Tensor one_hot(const at::Tensor& self, int64_t classes) {
+  if (!lives_on_cpu(self) || self.scalar_type() != at::kLong || self.numel() == 0 || classes <= 0)
+    return at::native::one_hot(self, classes);
+  static const auto of_classes = c10::Dispatcher::singleton()
+                                     .findSchemaOrThrow(kOneHotOfClasses, "")
+                                     .typed<at::Tensor(const at::Tensor&, int64_t)>();
+  return of_classes.call(self, classes);
+}
+
 }  // namespace
 
 void register_composites() {
@@ -141,6 +153,7 @@ void register_composites() {
     aten.impl("scaled_dot_product_attention", scaled_dot_product_attention);
     aten.impl("dropout", dropout);
     aten.impl("group_norm", group_norm);
+    aten.impl("one_hot", one_hot);
   }
 }
 

@@ -148,7 +148,9 @@ bool InspectedArguments::known_outside(size_t tensor, const IndexRange& range) c
 // An operation that runs at the call raises by itself.
 bool InspectedArguments::index_out_of_range() const {
   // A mask among the indices takes as many dimensions as it has.
-  if (recorder_.is_eager() || !execution_device().is_cpu() || tensors_.size() < 2 || has(kMask))
+  const size_t tensors = op_.index_rule == IndexRule::kOwnElements ? 1 : 2;
+  if (recorder_.is_eager() || !execution_device().is_cpu() || tensors_.size() < tensors ||
+      has(kMask))
     return false;
   if (!tensors_[0]) return false;
   const auto outside = [&](size_t tensor, int64_t dim, bool or_from_end) {
@@ -170,6 +172,8 @@ bool InspectedArguments::index_out_of_range() const {
       const int64_t count = tensors_[0]->numel();
       return known_outside(1, {-count, count, std::nullopt});
     }
+    case IndexRule::kOwnElements:
+      return first_integer_ && known_outside(0, {0, *first_integer_, std::nullopt});
     case IndexRule::kClasses: {
       std::optional<IndexRange> classes = range_of(tensors_[0]->dim() > 1 ? 1 : 0, false);
       classes->ignored = last_integer_;

@@ -125,7 +125,7 @@ constexpr Note kFailsOnData[] = {
     {"_segment_reduce_backward", "lengths must add up"},
     {"repeat_interleave", "repeats must not be negative"},
     {"bincount", "elements must not be negative"},
-    {"one_hot", "classes must be in range"},
+    {"one_hot*", "classes must be in range"},
     {"histc", "the range taken from the data must be finite"},
     {"histogram*", "bin edges are checked"},
     {"_histogramdd*", "bin edges are checked"},

@@ -33,6 +33,7 @@ IndexRule index_rule(const std::string& name) {
       {"aten::take", IndexRule::kElements},
       {"aten::nll_loss_forward", IndexRule::kClasses},
       {"aten::nll_loss2d_forward", IndexRule::kClasses},
+      {"torch_lazy::one_hot_of_classes", IndexRule::kOwnElements},
   };
   const auto found = rules->find(name);
   return found == rules->end() ? IndexRule::kNone : found->second;

@@ -1,4 +1,4 @@
-// Which operators take indices, and where in their first argument these must lie.
+// Which operators take indices, and where these must lie, mostly in the first argument.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@ enum class IndexRule : uint8_t {
   kDimensionOrFromEnd,  // the same; negative ones count from the end
   kEachDimension,  // (self, indices): each the dimension of its place; negative ones from the end
   kElements,       // (self, index): the elements in order; negative ones from the end
+  kOwnElements,    // (self, limit): those of self, below the limit
   kClasses,        // (self, target, ..., ignored): the dimension of classes, or the last integer
 };
 

@@ -196,6 +196,22 @@ bool eye(Decomposition& d) {
   return d.finish(on_diagonal(d).to(d.output().dtype));
 }
 
+// A range gathered by the classes is the classes, looked at.
+bool one_hot(Decomposition& d) {
+  GraphBuilder& builder = d.builder();
+  const int64_t classes = d.integer(1);
+  const Term all = d.iota(classes), x = d.tensor(0);
+  TensorInfo looked_at = x.info();
+  looked_at.sizes.push_back(1);
+  looked_at.strides = contiguous_strides(looked_at.sizes);
+  auto* const no = builder.boolean(false);
+  const Term checked{
+      &builder,
+      builder.call("aten::embedding", "",
+                   {unsqueeze(all, {1}).value, x.value, builder.integer(-1), no, no}, looked_at)};
+  return d.finish(compare("eq", checked, all).to(at::kLong));
+}
+
 bool diag_embed(Decomposition& d) {
   const int64_t rank = d.output().dims();
   const bool main = d.integer(1) == 0 && wrap(d.integer(2), rank) == rank - 2 &&
@@ -245,6 +261,7 @@ void add_shape_rules(RuleTable& table) {
   table["triu"] = triangle("ge");
   table["eye"] = table["eye.m"] = eye;
   table["diag_embed"] = diag_embed;
+  table["one_hot_of_classes"] = one_hot;
   add_view_backward_rules(table);
   add_glu_rules(table);
 }

@@ -15,7 +15,7 @@ class Inliner {
   bool may_inline(NodeId id) const {
     const CoreNode& made = node(id);
     if (made.kind == CoreKind::kArange || made.kind == CoreKind::kFill)
-      return is_read_by_kernels_only(value(made.outputs[0]));
+      return is_read_by_kernels_only(made.outputs[0], made.kind == CoreKind::kArange);
     if (made.part_of_join) return true;
     if (made.kind != CoreKind::kPointwise && made.kind != CoreKind::kCopy) return false;
     const CoreValue& result = value(made.outputs[0]);
@@ -53,14 +53,25 @@ class Inliner {
     return is_fusable(node(reader).kind) && !(through_view && joins);
   }
 
+  // An element of a range is computed of an index that only the kernel knows; an index is looked at
+  // in memory.
+  bool gathers_of(ValueId range, NodeId reader) const {
+    return reader != kNoId && node(reader).kind == CoreKind::kGather &&
+           graph_.base_of(node(reader).inputs[0]) == range &&
+           graph_.base_of(node(reader).inputs[1]) != range;
+  }
+
   // Also through views.
-  bool is_read_by_kernels_only(const CoreValue& made) const {
-    return std::all_of(made.users.begin(), made.users.end(), [&](NodeId user) {
-      if (user == kNoId || node(user).kind != CoreKind::kView)
-        return is_read_by_kernel(user, false);
+  bool is_read_by_kernels_only(ValueId made, bool is_range) const {
+    const auto may_read = [&](NodeId reader, bool through_view) {
+      return is_read_by_kernel(reader, through_view) || (is_range && gathers_of(made, reader));
+    };
+    const std::vector<NodeId>& users = value(made).users;
+    return std::all_of(users.begin(), users.end(), [&](NodeId user) {
+      if (user == kNoId || node(user).kind != CoreKind::kView) return may_read(user, false);
       const std::vector<NodeId>& readers = value(node(user).outputs[0]).users;
       return std::all_of(readers.begin(), readers.end(),
-                         [&](NodeId reader) { return is_read_by_kernel(reader, true); });
+                         [&](NodeId reader) { return may_read(reader, true); });
     });
   }
 

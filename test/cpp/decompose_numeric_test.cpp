@@ -7,6 +7,7 @@
 #include "graph_evaluator.h"
 #include "ir/print.h"
 #include "ir/verify_graph.h"
+#include "ops/one_hot_operator.h"
 #include "passes/decompose.h"
 #include "passes/decompose_rules.h"
 
@@ -21,6 +22,9 @@ using testing::Samples;
 using torch::jit::Graph;
 using torch::jit::Value;
 
+// Here no device registers it.
+const bool registered = (register_one_hot_operator(), true);
+
 // ---- One call as a graph ----
 
 struct Call {
@@ -34,9 +38,7 @@ class CallBuilder {
  public:
   CallBuilder(const std::string& name, const Arguments& arguments)
       : op_(c10::Dispatcher::singleton().findSchemaOrThrow(
-            ((name.starts_with("philox") ? "torch_lazy::" : "aten::") +
-             name.substr(0, name.find('.')))
-                .c_str(),
+            (name_space_of(name) + name.substr(0, name.find('.'))).c_str(),
             name.find('.') == std::string::npos ? "" : name.substr(name.find('.') + 1).c_str())) {
     call_.graph = std::make_shared<Graph>();
     std::vector<Value*> values;
@@ -66,6 +68,11 @@ class CallBuilder {
   Call take() { return std::move(call_); }
 
  private:
+  static std::string name_space_of(const std::string& name) {
+    const bool own = name.starts_with("philox") || name == "one_hot_of_classes";
+    return own ? "torch_lazy::" : "aten::";
+  }
+
   Value* add(const c10::IValue& argument) {
     if (argument.isTensor()) return add(argument.toTensor());
     if (argument.isTensorList()) {

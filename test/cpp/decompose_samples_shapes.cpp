@@ -128,6 +128,19 @@ void add_diagonals(Samples& all) {
                        }};
 }
 
+void add_one_hot(Samples& all) {
+  const auto classes = [](c10::IntArrayRef sizes) { return at::randint(0, 5, sizes, at::kLong); };
+  all["one_hot_of_classes"] = {[=](ScalarType) {
+                                 return Arguments{classes({3}), 5};
+                               },
+                               [=](ScalarType) {
+                                 return Arguments{classes({4, 2}).t(), 7};
+                               },
+                               [=](ScalarType) {
+                                 return Arguments{classes({}), 5};
+                               }};
+}
+
 void add_taken_apart(Samples& all) {
   all["slice_backward"] = {
       [=](ScalarType d) {
@@ -161,6 +174,7 @@ void add_taken_apart(Samples& all) {
 void add_shapes(Samples& all) {
   add_joined(all);
   add_diagonals(all);
+  add_one_hot(all);
   add_taken_apart(all);
 }
 

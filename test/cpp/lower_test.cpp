@@ -426,6 +426,43 @@ kernel kernel_flip_mul lanes=parallel block=S0
 )");
 }
 
+TEST(Lower, ARangeThatIsGatheredIsComputed) {
+  const CoreGraph graph = testing::named_core_graph(
+      R"(graph(%classes : Long(4, strides=[1], device=cpu)):
+  %none : NoneType = prim::Constant()
+  %no : bool = prim::Constant[value=0]()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %five : int = prim::Constant[value=5]()
+  %dtype : int = prim::Constant[value=4]()
+  %sizes : int[] = prim::Constant[value=[5, 1]]()
+  %strides : int[] = prim::Constant[value=[1, 1]]()
+  %all : Long(5, strides=[1], device=cpu) = aten::arange[overload="start_step"](%zero, %five, %one, %dtype, %none, %none, %none)
+  %rows : Long(5, 1, strides=[1, 1], device=cpu) = aten::as_strided(%all, %sizes, %strides, %zero)
+  %checked : Long(4, 1, strides=[1, 1], device=cpu) = aten::embedding(%rows, %classes, %zero, %no, %no)
+  %r : Bool(4, 5, strides=[5, 1], device=cpu) = aten::eq(%checked, %all)
+  return (%r))");
+  const std::vector<FusedItem> items = fuse(graph);
+
+  EXPECT_EQ(lowered(graph, std::get<FusionGroup>(items.front())), R"(
+kernel kernel_embedding lanes=parallel block=S0
+  buffer in0: int64
+  buffer out1: int64 written
+  for p0 < S0
+  %0: int64 = load in0[p0]
+  %1: int64 = integer 1
+  %2: int64 = mul %0, %1
+  %3: int64 = integer 0
+  %4: int64 = add %2, %3
+  %5: int64 = integer 1
+  %6: int64 = mul %4, %5
+  %7: int64 = integer 0
+  %8: int64 = add %6, %7
+  store out1[p0] = %8
+  # S = 4, 1 work items
+)");
+}
+
 // Element (i, j) is divided by the sum of row j, while the loops are at the sum of row i.
 TEST(Lower, ASumReadAtAnotherPointThanItsOwnIsUnsupported) {
   const CoreGraph graph = testing::named_core_graph(
