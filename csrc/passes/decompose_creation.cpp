@@ -1,5 +1,7 @@
 // Tensors made of nothing or by copying: constants, ranges, random numbers, fills, casts.
 
+#include <optional>
+
 #include "passes/decompose_rules.h"
 
 namespace torch_lazy {
@@ -30,6 +32,35 @@ void add_fill_rules(RuleTable& table) {
   table["fill.Tensor"] = [](Decomposition& d) { return d.finish(d.operand(1, d.output().dtype)); };
 }
 
+// Numbers at equal distances from argument 0 to argument 1, as many as argument 2 says; none where
+// ATen's kernel would round between its steps. Each half counts from its own end, as there.
+std::optional<Term> equally_spaced(Decomposition& d) {
+  const TensorInfo type = d.output();
+  const int64_t steps = d.integer(2);
+  const bool computed = type.dtype == at::kFloat || type.dtype == at::kDouble;
+  if (!computed || steps < 2) return std::nullopt;
+  const auto rounded = [&](double x) { return type.dtype == at::kFloat ? double(float(x)) : x; };
+  const double start = rounded(d.real(0)), end = rounded(d.real(1));
+  const double step = rounded(rounded(end - start) / rounded(double(steps - 1)));
+  const Term at = d.iota(steps);
+  const Term from_start = at.to(type.dtype), from_end = ((steps - 1) - at).to(type.dtype);
+  const auto number = [&](double value) { return from_start.number(value); };
+  return where(compare("lt", at, steps / 2), multiply_add(number(start), number(step), from_start),
+               multiply_add(number(end), number(-step), from_end));
+}
+
+bool linspace(Decomposition& d) {
+  const std::optional<Term> made = equally_spaced(d);
+  return made && d.finish(*made);
+}
+
+bool logspace(Decomposition& d) {
+  const std::optional<Term> exponents = equally_spaced(d);
+  if (!exponents) return false;
+  const Term base = exponents->number(d.real(3));
+  return d.finish(binary("pow", "Tensor_Tensor", base, *exponents));
+}
+
 void add_range_rules(RuleTable& table) {
   // As start_step; half types are computed in float, ATen's result is rounded from it.
   const auto range = [](Decomposition& d, Term start, Term end, Term step) {
@@ -52,6 +83,8 @@ void add_range_rules(RuleTable& table) {
     GraphBuilder& builder = d.builder();
     return range(d, d.tensor(0), d.tensor(1), {&builder, builder.integer(1)});
   };
+  table["linspace"] = linspace;
+  table["logspace"] = logspace;
   table["arange.start_step"] = [=](Decomposition& d) {
     return range(d, d.tensor(0), d.tensor(1), d.tensor(2));
   };

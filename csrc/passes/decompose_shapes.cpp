@@ -1,6 +1,7 @@
 // Joining, padding, picking, and the gradients of views.
 
 #include <algorithm>
+#include <optional>
 
 #include "passes/decompose_rules.h"
 
@@ -104,6 +105,41 @@ bool roll(Decomposition& d) {
   Value* const result = rolled(builder, d.tensor(0).value, type, 0, rolls);
   const std::vector<int64_t> strides = contiguous_strides(input.sizes);
   return d.finish({&builder, dims.empty() ? builder.view(result, input.sizes, strides) : result});
+}
+
+// ---- Repeating ----
+
+// As many as a kernel reads pieces.
+constexpr int64_t kMostRepeated = 4;
+
+// What has one element along a dimension is expanded; along one other dimension whole copies follow
+// one another.
+bool repeat(Decomposition& d) {
+  const TensorInfo type = d.output();
+  const std::vector<int64_t> repeats = d.integers(1);
+  TensorInfo part = d.tensor(0).info();
+  if (type.elements() == 0) return false;
+  const size_t missing = repeats.size() - part.sizes.size();
+  part.sizes.insert(part.sizes.begin(), missing, 1);
+  part.strides.insert(part.strides.begin(), missing, 0);
+  std::optional<size_t> along;
+  for (size_t dim = 0; dim < repeats.size(); ++dim) {
+    if (repeats[dim] == 1) continue;
+    if (part.sizes[dim] == 1) {
+      part.sizes[dim] = repeats[dim];
+      part.strides[dim] = 0;
+    } else if (along || repeats[dim] > kMostRepeated) {
+      return false;
+    } else {
+      along = dim;
+    }
+  }
+  GraphBuilder& builder = d.builder();
+  Value* const one = builder.view(d.tensor(0).value, part.sizes, part.strides);
+  if (!along) return d.finish({&builder, one});
+  const auto count = size_t(repeats[*along]);
+  const std::vector<Value*> copies(count, one);
+  return d.finish({&builder, builder.cat(copies, int64_t(*along), type)});
 }
 
 // ---- Padding ----
@@ -262,6 +298,7 @@ void add_shape_rules(RuleTable& table) {
   table["eye"] = table["eye.m"] = eye;
   table["diag_embed"] = diag_embed;
   table["one_hot_of_classes"] = one_hot;
+  table["repeat"] = repeat;
   add_view_backward_rules(table);
   add_glu_rules(table);
 }

@@ -43,6 +43,13 @@ void add_creation(Samples& all) {
   all["arange.start_step"] = {
       [](ScalarType d) { return Arguments{-2, 50, 7, int64_t(d), kNone, kNone, kNone}; },
       [](ScalarType d) { return Arguments{0.5, -3.0, -0.3, int64_t(d), kNone, kNone, kNone}; }};
+  all["linspace"] = {
+      [](ScalarType d) { return Arguments{-1.5, 2.25, 7, int64_t(d), kNone, kNone, kNone}; },
+      [](ScalarType d) { return Arguments{3, -8, 40, int64_t(d), kNone, kNone, kNone}; },
+      [](ScalarType d) { return Arguments{3, 8, 1, int64_t(d), kNone, kNone, kNone}; }};
+  all["logspace"] = {
+      [](ScalarType d) { return Arguments{0.5, -2.0, 7, 10.0, int64_t(d), kNone, kNone, kNone}; },
+      [](ScalarType d) { return Arguments{0, 3, 6, 2.0, int64_t(d), kNone, kNone, kNone}; }};
   for (const ScalarType to : {at::kFloat, at::kBool, at::kInt, at::kBFloat16, at::kDouble})
     all["_to_copy"] =
         all["_to_copy"] + std::vector<Sample>{[=](ScalarType d) {
@@ -96,6 +103,21 @@ void add_joined(Samples& all) {
                  [=](ScalarType d) {
                    return Arguments{sliced(d), list({0}), list({1})};
                  }};
+  all["repeat"] = {[=](ScalarType d) {
+                     return Arguments{transposed(d).unsqueeze(1), list({1, 3, 1})};
+                   },
+                   [=](ScalarType d) {
+                     return Arguments{tensor({3}, d), list({2, 1})};
+                   },
+                   [=](ScalarType d) {
+                     return Arguments{sliced(d), list({2, 3, 1})};
+                   },
+                   [=](ScalarType d) {
+                     return Arguments{tensor({2, 3}, d), list({2, 2})};
+                   },
+                   [=](ScalarType d) {
+                     return Arguments{tensor({}, d), list({0, 2})};
+                   }};
   all["constant_pad_nd"] = {[=](ScalarType d) {
                               return Arguments{tensor({3, 4}, d), list({1, 2}), 2};
                             },

@@ -56,6 +56,10 @@ def both_ends(x: torch.Tensor) -> torch.Tensor:
     return F.pad(x.flip(0), (1, 1)) + 1
 
 
+def tiled(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return (x.repeat(1, 2) + torch.tile(bias, (len(x), 1))).relu()
+
+
 CASES = {
     "rolls": (life, (torch.arange(70 * 33).view(70, 33) * 7919 % 10 < 3).int()),
     "halves": (rotary, torch.randn(3, 5, 64), torch.randn(64), torch.randn(64)),
@@ -64,6 +68,7 @@ CASES = {
     "flips in low precision": (mirrored, torch.randn(3, 160).bfloat16()),
     "flips of views": (lambda x: mirrored(x[1:, ::2].mT), torch.randn(300, 70)),
     "a flip that is padded": (both_ends, torch.randn(6, 140)),
+    "repeats": (tiled, torch.randn(5, 20), torch.randn(40)),
     "low precision": (shifted, torch.randn(4, 20, 32).bfloat16()),
     "nan": (shifted, torch.full((2, 8, 16), torch.nan)),
 }
@@ -79,7 +84,7 @@ def test_pieces_are_read_where_they_lie(case: str) -> None:
 
 
 @pytest.mark.kernels
-@pytest.mark.parametrize("case", ["rolls", "padding", "flips"])
+@pytest.mark.parametrize("case", ["rolls", "padding", "flips", "repeats"])
 def test_no_library_call_joins_them(case: str) -> None:
     function, *inputs = CASES[case]
 
