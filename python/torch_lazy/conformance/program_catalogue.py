@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from torch_lazy.conformance.program_builder import Builder
+from torch_lazy.conformance.program_builder import SMALLEST_BITS, Builder
 from torch_lazy.conformance.program_operands import Operands, Unavailable
 
 PROFILES = ("programs", "fusion")
@@ -20,7 +20,12 @@ CONDITIONS: dict[str, Callable[[torch.Tensor], bool]] = {
     "complex": lambda t: t.is_complex(),
     "inexact": lambda t: t.is_floating_point() or t.is_complex(),
     "countable": lambda t: not (t.is_floating_point() or t.is_complex()),
-    "integral": lambda t: CONDITIONS["countable"](t) and t.dtype != torch.bool,
+    # What is left over of the bits of a float tells nothing of how far it is off.
+    "integral": lambda t: (
+        CONDITIONS["countable"](t)
+        and t.dtype != torch.bool
+        and (t.numel() == 0 or max(int(t.max()), -int(t.min())) < SMALLEST_BITS)
+    ),
     "bool": lambda t: t.dtype == torch.bool,
     "numbers": lambda t: t.dtype != torch.bool,
     "real": lambda t: not t.is_complex(),
