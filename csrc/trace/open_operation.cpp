@@ -36,6 +36,8 @@ bool OpenOperation::input(ValueBinding& binding, StorageState& storage, const c1
   const bool first = !window.binds(storage);
   if (first) {
     const RecordingGuard lock = lock_ ? RecordingGuard() : RecordingGuard(recording_lock());
+    if (Recorder* const other = recorder_.take_over(storage)) [[unlikely]]
+      others_.push_back(other);
     window.bind_storage(storage, storage_bytes, false, 0);
   }
   binding = window.new_value();
@@ -57,7 +59,7 @@ void OpenOperation::cpu_tensor(const at::Tensor& tensor) {
 
 bool OpenOperation::match() {
   if (window().mode() == Window::Mode::kDeferring) {
-    if (recorder_.matcher_.match(window().tape())) {
+    if (others_.empty() && recorder_.matcher_.match(window().tape())) {
       count(recorder_.counters_.deferred);
       state_ = State::kDeferred;
       return true;
@@ -65,6 +67,7 @@ bool OpenOperation::match() {
     recorder_.fail_guard(lock_);
   }
   if (lock_) lock_.unlock();
+  for (Recorder* const other : others_) other->flush_for_another({FlushReason::kOtherThread});
   count(recorder_.counters_.eager);
   return false;
 }

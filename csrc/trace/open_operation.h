@@ -12,6 +12,8 @@
 // taken from the tape again.
 #pragma once
 
+#include <c10/util/SmallVector.h>
+
 #include <vector>
 
 #include "ops/operator_info.h"
@@ -97,7 +99,9 @@ class OpenOperation {
   LocationId location_ = kNoLocation;
   State state_ = State::kRecording;
   size_t inputs_before_;  // inputs of the window when the operation began
-  RecordingGuard lock_;   // not held where the window was eager already, see prepare_window()
+  // Recorders of other threads that deferred work on one of its inputs after that was resolved.
+  c10::SmallVector<Recorder*, 1> others_;
+  RecordingGuard lock_;  // not held where the window was eager already, see prepare_window()
 };
 
 }  // namespace torch_lazy

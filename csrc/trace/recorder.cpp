@@ -46,6 +46,14 @@ void Recorder::resolve_unusual(const ValueBinding& binding, StorageState& storag
     sync({FlushReason::kStorageTakenOver});
 }
 
+Recorder* Recorder::take_over(StorageState& storage) {
+  Recorder* const other = storage.recorder.load(std::memory_order_relaxed);
+  if (!other || other == this) return nullptr;
+  if (other->window_.mode() == Window::Mode::kDeferring) return other;
+  if (window_.mode() == Window::Mode::kDeferring) other->window_.hand_over(storage);
+  return nullptr;
+}
+
 // ---------------------------------------------------------------- one operation
 
 RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_ended,
@@ -75,8 +83,8 @@ RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_e
 
 void Recorder::fail_guard(RecordingGuard& lock) {
   const size_t deferred = window_.tape().size() - 1;  // all but the one that did not match
-  window_.stop_deferring(deferred);
   if (deferred > 0) keep_error(window_.run_by_operation(lock, deferred, is_profiled()));
+  window_.stop_deferring(deferred);  // until they have run, other threads wait for them
   window_.drop_inputs(0);
   const std::exception_ptr error = std::exchange(error_, nullptr);
   lock.unlock();  // no other thread has business with an eager window

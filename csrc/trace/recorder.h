@@ -87,6 +87,10 @@ class Recorder {
     return learner_of(window_.key()).record_profile(window_, automatic_end);
   }
   void resolve_unusual(const ValueBinding& binding, StorageState& storage);
+  // The open operation is about to bind the storage; the lock is held. Returns the recorder of
+  // another thread that has deferred work on it, which has to run first, if there is one: another
+  // thread may have recorded since resolve(). Otherwise a deferring window gets to own the storage.
+  Recorder* take_over(StorageState& storage);
 
   // --- For the open operation
 

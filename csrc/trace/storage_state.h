@@ -38,8 +38,9 @@ struct StorageState {
   std::atomic<bool> exported{false};
   // The recorder whose table of owners this storage stands in. A deferring window enters every
   // storage it reads or writes, and must run before another thread touches it; one that runs at
-  // once enters only what it makes, to know what is live when it closes. Written under the
-  // recording lock; read without it to see whether another thread's window must run first.
+  // once enters only what it makes, to know what is live when it closes, and hands it over to a
+  // deferring one. Written under the recording lock; read without it to see whether another
+  // thread's window must run first.
   std::atomic<Recorder*> recorder{nullptr};
   std::shared_ptr<const std::exception_ptr> error;
   ViewHistory views;

@@ -167,21 +167,36 @@ void Window::close(RecordingGuard& lock) {
   lock.lock();
 }
 
-void Window::unbind(StorageState& storage) noexcept {
-  size_t slot = storage.slot;
+BoundStorage* Window::owned(const StorageState& storage) noexcept {
   // Another thread may have bound the storage since, and overwritten the slot.
-  if (slot >= storages_.size() || storages_[slot].owner != &storage)
-    for (slot = 0; slot < storages_.size() && storages_[slot].owner != &storage;) ++slot;
-  if (slot == storages_.size()) return;
-  storages_[slot].owner = nullptr;
+  if (storage.slot < storages_.size() && storages_[storage.slot].owner == &storage)
+    return &storages_[storage.slot];
+  for (BoundStorage& bound : storages_)
+    if (bound.owner == &storage) return &bound;
+  return nullptr;
+}
+
+void Window::unbind(StorageState& storage) noexcept {
+  BoundStorage* const bound = owned(storage);
+  if (!bound) return;
+  bound->owner = nullptr;
   storage.recorder.store(nullptr, std::memory_order_relaxed);
   // A pending storage that dies needs no memory; an input that dies is kept by the window.
-  held_bytes_ += storages_[slot].made ? -storages_[slot].bytes : storages_[slot].bytes;
+  held_bytes_ += bound->made ? -bound->bytes : bound->bytes;
+}
+
+void Window::hand_over(StorageState& storage) noexcept {
+  BoundStorage* const bound = owned(storage);
+  if (!bound) return;
+  bound->owner = nullptr;
+  bound->handed_over = true;
+  storage.recorder.store(nullptr, std::memory_order_relaxed);
 }
 
 std::vector<bool> Window::live() const {
   std::vector<bool> live(storages_.size());
-  for (size_t i = 0; i < storages_.size(); ++i) live[i] = storages_[i].made && storages_[i].owner;
+  for (size_t i = 0; i < storages_.size(); ++i)
+    live[i] = storages_[i].made && (storages_[i].owner || storages_[i].handed_over);
   return live;
 }
 

@@ -42,10 +42,11 @@ struct TraceKey {
 
 // A storage of the window, by slot.
 struct BoundStorage {
-  StorageState* owner;  // null once it died, or when another recorder had bound it already
+  StorageState* owner;  // null once it died, or when it is another recorder's
   int64_t bytes;
-  bool made;          // made by an operation of this window, not an input
-  uint32_t root = 0;  // of one that was made: the value slot that came with it
+  bool made;                 // made by an operation of this window, not an input
+  uint32_t root = 0;         // of one that was made: the value slot that came with it
+  bool handed_over = false;  // another recorder's window owns it now
 };
 
 class Window {
@@ -102,6 +103,8 @@ class Window {
   void bind_storage(StorageState& storage, int64_t bytes, bool made, uint32_t root);
   // The storage dies: it is no longer an output.
   void unbind(StorageState& storage) noexcept;
+  // A window of another recorder defers work on the storage and is to own it. This one is eager.
+  void hand_over(StorageState& storage) noexcept;
   // How the tape describes where the next input over a storage of that slot lies; offset in bytes.
   // A slot that another thread has overwritten makes no trace, see invalidate_slots().
   InputOffset describe_offset(uint32_t slot, int64_t offset) {
@@ -114,7 +117,7 @@ class Window {
     if (const auto known = input_offsets_.fix(slot, kind, storages_[slot].bytes)) [[unlikely]]
       tape_.offsets(*known);
   }
-  // By storage slot: made here, and still owned.
+  // By storage slot: made here, and not dead.
   std::vector<bool> live() const;
 
   // Another thread has bound a storage in between: the tape is not what the program did.
@@ -154,6 +157,9 @@ class Window {
                                               c10::ArrayRef<uint32_t> output_storages,
                                               size_t operations);
   std::exception_ptr poison(const RunFailure& failure, size_t operations);
+
+  // Of a storage that it owns; null where it does not.
+  BoundStorage* owned(const StorageState& storage) noexcept;
 
   Recorder& owner_;
   std::atomic<Mode> mode_{Mode::kClosed};

@@ -88,6 +88,75 @@ def test_a_write_on_one_thread_is_seen_by_another(device):
         assert seen == [expected.tolist()], f"pass {i}"
 
 
+def test_what_another_thread_deferred_on_a_tensor_made_here_is_seen(device):
+    passes = 8
+    scratch = torch.ones(3, device=device)
+    out = torch.zeros(2, device=device)
+    turn = threading.Barrier(2)
+
+    def add() -> None:
+        for _ in range(passes):
+            turn.wait(timeout=60)
+            scratch.sum().item()
+            out.add_(1)
+            turn.wait(timeout=60)
+
+    thread = threading.Thread(target=add)
+    thread.start()
+    seen = []
+    for i in range(passes):
+        torch.ones(i + 1, device=device)  # this thread's operations are never known
+        out = torch.zeros(2, device=device)
+        wait_for_compiles()
+        turn.wait(timeout=60)
+        turn.wait(timeout=60)
+        seen.append(out.tolist())
+    thread.join(timeout=60)
+
+    assert seen == [[1.0, 1.0]] * passes
+
+
+def test_threads_that_write_parts_of_one_tensor_lose_none(device):
+    """The first thread's write runs its pending backward pass, and meanwhile the second writes."""
+    steps = 12
+    w = torch.randn(192, 192, device=device, requires_grad=True)
+    out = torch.zeros(2, device=device)
+    phase = threading.Barrier(3)
+    runs_backward = threading.Event()
+
+    def first() -> None:
+        for _ in range(steps):
+            phase.wait(timeout=60)
+            w.grad = None
+            (w @ w @ w @ w @ w @ w).tanh().sum().backward()
+            runs_backward.set()
+            out[0] = 1.0
+            phase.wait(timeout=60)
+
+    def second() -> None:
+        for _ in range(steps):
+            phase.wait(timeout=60)
+            runs_backward.wait(timeout=60)
+            out[1] = 1.0
+            phase.wait(timeout=60)
+
+    threads = [threading.Thread(target=work) for work in (first, second)]
+    for thread in threads:
+        thread.start()
+    seen = []
+    for _ in range(steps):
+        out = torch.zeros(2, device=device)
+        runs_backward.clear()
+        wait_for_compiles()
+        phase.wait(timeout=60)
+        phase.wait(timeout=60)
+        seen.append(out.tolist())
+    for thread in threads:
+        thread.join(timeout=60)
+
+    assert seen == [[1.0, 1.0]] * steps
+
+
 def test_a_tensor_dropped_on_another_thread_is_freed_there(device):
     def work(i):
         kept = [torch.ones(16, device=device) * i for _ in range(50)]
