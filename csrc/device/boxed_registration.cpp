@@ -16,6 +16,7 @@
 #include "device/register.h"
 #include "ops/one_hot_operator.h"
 #include "ops/philox_operators.h"
+#include "ops/rnn_layer_operator.h"
 
 namespace torch_lazy {
 namespace {
@@ -130,10 +131,12 @@ void register_device() {
   set_device_census(&storages_in_use);
   register_philox_operators();
   register_one_hot_operator();
+  register_rnn_layer_operator();
   register_guard();
   register_sparse_operators();
   register_boxed_kernels();
   register_composites();
+  register_recurrent_modules();
   register_collectives();
   register_data_parallel_timer();
   register_autocast();

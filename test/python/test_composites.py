@@ -25,6 +25,71 @@ def test_recurrent_modules_take_packed_sequences(device, kind, bidirectional):
     torch.testing.assert_close(hot(lambda: run(device)), run("cpu"), rtol=1e-4, atol=1e-5)
 
 
+RECURRENT = {
+    "rnn": (nn.RNN, {}),
+    "relu without biases": (nn.RNN, {"nonlinearity": "relu", "bias": False}),
+    "gru both ways": (nn.GRU, {"bidirectional": True}),
+    "gru of batches first": (nn.GRU, {"batch_first": True, "num_layers": 2}),
+    "lstm both ways": (nn.LSTM, {"bidirectional": True, "num_layers": 2}),
+    "lstm without biases": (nn.LSTM, {"bias": False, "batch_first": True}),
+    "lstm with projections": (nn.LSTM, {"proj_size": 3, "bidirectional": True}),
+    "lstm of doubles": (nn.LSTM, {"dtype": torch.float64, "num_layers": 2}),
+    "lstm of bfloat16": (nn.LSTM, {"dtype": torch.bfloat16}),
+}
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
+@pytest.mark.parametrize("name", RECURRENT)
+def test_recurrent_modules_are_the_cpus(device, name):
+    kind, options = RECURRENT[name]
+    dtype = options.get("dtype", torch.float32)
+
+    def run(where):
+        torch.manual_seed(1)
+        module = kind(5, 7, **options).to(where)
+        batch = torch.randn(6, 4, 5, dtype=dtype).to(where)
+        output, last = module(batch)
+        output.square().sum().backward()
+        last = last if isinstance(last, tuple) else (last,)
+        results = [output, *last, *(p.grad for p in module.parameters())]
+        return [(t.detach().cpu(), t.stride()) for t in results]
+
+    found, expected = hot(lambda: run(device)), run("cpu")
+
+    close = (
+        {"rtol": 2e-2, "atol": 2e-2} if dtype == torch.bfloat16 else {"rtol": 1e-4, "atol": 1e-5}
+    )
+    for (value, strides), (expected_value, expected_strides) in zip(found, expected, strict=True):
+        torch.testing.assert_close(value, expected_value, **close)
+        assert strides == expected_strides
+
+
+def test_an_lstm_that_runs_where_gradients_are_off_keeps_what_backward_needs(device):
+    def run(where):
+        torch.manual_seed(1)
+        module = nn.LSTM(5, 7).to(where)
+        output = module(torch.randn(6, 4, 5).to(where))[0]
+        with torch.no_grad():
+            total = output.sum().item()  # what is pending runs here
+        output.square().sum().backward()
+        return total, *[p.grad.cpu() for p in module.parameters()]
+
+    torch.testing.assert_close(hot(lambda: run(device)), run("cpu"), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.on_cpu("CUDA's LSTM under autocast is cuDNN's")
+def test_an_lstm_under_autocast_takes_what_a_linear_layer_makes(device):
+    def run(where):
+        torch.manual_seed(1)
+        linear, module = nn.Linear(5, 5).to(where), nn.LSTM(5, 7).to(where)
+        with torch.autocast(where, dtype=torch.bfloat16):
+            output = module(linear(torch.randn(6, 4, 5).to(where)))[0]
+        output.float().square().sum().backward()
+        return output.detach().cpu(), *[p.grad.cpu() for p in module.parameters()]
+
+    torch.testing.assert_close(hot(lambda: run(device)), run("cpu"), rtol=2e-2, atol=2e-2)
+
+
 def test_a_packed_sequence_moves_with_its_sizes_left_on_the_cpu(device):
     packed = pack_sequence([torch.ones(3, 2), torch.zeros(2, 2)]).to(device)
 

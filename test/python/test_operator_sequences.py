@@ -1,7 +1,8 @@
 """Below autograd, PyTorch runs the same operators on the device as on the one it lives on.
 
 Composite operators choose by device: other operators round otherwise, draw other random numbers and
-have other strides. OpInfo's samples are run on both under a mode that sees every operator.
+have other strides. PyTorch's samples of operators and modules are run on both under a mode that sees
+every operator.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import pytest
 import torch
 from behaviour import EXECUTION_DEVICE
 from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.common_modules import module_db
 from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 SAMPLES = 3
+MODULE_SAMPLES = 8
 
 # What differs, and why that is left.
 DIFFERENT = {
@@ -27,6 +30,14 @@ DIFFERENT = {
     "sparse_sampled_addmm": "the device has sparse tensors in coordinate form only",
     "tensor_split": "refuses a tensor of sections that is not on the CPU, as on CUDA",
     "to_sparse": "sparse tensors of the device are made of its own indices and values",
+}
+DIFFERENT_MODULES = {
+    "nn.CTCLoss": "lengths that are not on the CPU are copied there for its kernel",
+    **{
+        f"nn.Lazy{kind}{dims}d": "its first call assigns data, which is asked of other devices than the CPU"
+        for kind in ("Conv", "ConvTranspose")
+        for dims in (1, 2, 3)
+    },
 }
 if EXECUTION_DEVICE == "cuda":
     DIFFERENT |= {
@@ -63,12 +74,12 @@ def moved(value, device):
     return _pytree.tree_map(move, value)
 
 
-def operators_of(op, sample, device) -> list[str]:
-    arguments = moved((sample.input, sample.args, sample.kwargs), device)
+def operators_of(run) -> list[str]:
+    """Those of `run()` and of the gradients of what it returns."""
     torch.manual_seed(0)
     with Operators() as seen:
         try:
-            result = op(arguments[0], *arguments[1], **arguments[2])
+            result = run()
             tensors = [t for t in _pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
             with_gradient = [t.sum() for t in tensors if t.requires_grad]
             if with_gradient:
@@ -88,5 +99,32 @@ def operators_of(op, sample, device) -> list[str]:
 def test_the_operators_are_the_execution_devices(device, op):
     samples = op.sample_inputs("cpu", torch.float32, requires_grad=op.supports_autograd)
 
+    def run(sample, where):
+        value, args, kwargs = moved((sample.input, sample.args, sample.kwargs), where)
+        return lambda: op(value, *args, **kwargs)
+
     for _, sample in zip(range(SAMPLES), samples, strict=False):
-        assert operators_of(op, sample, device) == operators_of(op, sample, EXECUTION_DEVICE)
+        assert operators_of(run(sample, device)) == operators_of(run(sample, EXECUTION_DEVICE))
+
+
+@pytest.mark.recording
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("training", [False, True], ids=["eval", "train"])
+@pytest.mark.parametrize(
+    "info",
+    [info for info in module_db if info.name not in DIFFERENT_MODULES],
+    ids=lambda info: info.name,
+)
+def test_the_operators_of_modules_are_the_execution_devices(device, info, training):
+    samples = info.module_inputs_func(
+        info, device="cpu", dtype=torch.float32, requires_grad=False, training=training
+    )
+
+    def run(sample, where):
+        made = sample.constructor_input
+        module = info.module_cls(*made.args, **made.kwargs).to(where).train(training)
+        args, kwargs = moved((sample.forward_input.args, sample.forward_input.kwargs), where)
+        return lambda: module(*args, **kwargs)
+
+    for _, sample in zip(range(MODULE_SAMPLES), samples, strict=False):
+        assert operators_of(run(sample, device)) == operators_of(run(sample, EXECUTION_DEVICE))

@@ -1,0 +1,294 @@
+// torch.nn.RNN, GRU and LSTM as the CPU has them, whose composites ask whether tensors are the
+// CPU's: what goes into a cell is one product for all steps, and a layer of an LSTM is one
+// operator, oneDNN's, and not a dozen for each step. Packed sequences have the same operators on
+// all devices.
+//
+// The operators are those of ATen/native/RNN.cpp and ATen/native/mkldnn/RNN.cpp, in their order:
+// test_operator_sequences.py compares. Whatever is wrong with the arguments is told by ATen's own.
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/gru_native.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/lstm_native.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/mkldnn_rnn_layer.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/rnn_relu_native.h>
+#include <ATen/ops/rnn_tanh_native.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tanh.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/immortal_library.h"
+#include "device/lazy_tensor.h"
+#include "device/register.h"
+#include "ops/rnn_layer_operator.h"
+
+namespace torch_lazy {
+namespace {
+
+using at::Tensor;
+using at::TensorList;
+
+// What a module says of itself in each call.
+struct Module {
+  bool has_biases;
+  int64_t layers;
+  double dropout;
+  bool train;
+  bool bidirectional;
+  bool batch_first;
+
+  size_t directions() const { return bidirectional ? 2 : 1; }
+  // Layers in one direction each.
+  size_t cells() const { return size_t(layers) * directions(); }
+};
+
+bool are_lazy(TensorList tensors) {
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [](const Tensor& tensor) { return lazy_impl(tensor) != nullptr; });
+}
+
+// Lazy tensors on the CPU, as many as the module has parameters.
+bool is_for_cpu(const Tensor& input, TensorList hidden, TensorList params, const Module& module,
+                size_t params_of_cell) {
+  return lazy_impl(input) && are_lazy(hidden) && are_lazy(params) && execution_device().is_cpu() &&
+         input.dim() == 3 && input.numel() != 0 &&
+         params.size() == params_of_cell * module.cells() &&
+         std::all_of(hidden.begin(), hidden.end(), [&](const Tensor& state) {
+           return state.dim() == 3 && state.size(0) == int64_t(module.cells());
+         });
+}
+
+// Under autocast only oneDNN's operator takes others than the input's.
+bool same_dtype(const Tensor& input, TensorList hidden, TensorList params) {
+  const auto same = [&](const Tensor& t) { return t.scalar_type() == input.scalar_type(); };
+  return std::all_of(hidden.begin(), hidden.end(), same) &&
+         std::all_of(params.begin(), params.end(), same);
+}
+
+// The input with the steps first.
+Tensor by_steps(const Tensor& input, const Module& module) {
+  return module.batch_first ? input.transpose(0, 1) : input;
+}
+
+// What one layer makes is the next one's input.
+Tensor dropped_out(const Tensor& output, const Module& module, int64_t layer) {
+  if (module.dropout == 0 || !module.train || layer + 1 == module.layers) return output;
+  return at::dropout(output, module.dropout, /*train=*/true);
+}
+
+// ---------------------------------------------------------------- cells, step by step
+
+// The parameters of a layer in one direction.
+struct Weights {
+  Tensor input, hidden, input_bias, hidden_bias, projection;
+
+  Weights(TensorList params, bool has_biases, bool projects) : input(params[0]), hidden(params[1]) {
+    if (has_biases) {
+      input_bias = params[2];
+      hidden_bias = params[3];
+    }
+    if (projects) projection = params.back();
+  }
+  Tensor of_hidden(const Tensor& h) const { return at::linear(h, hidden, hidden_bias); }
+};
+
+// Each cell: its state after a step, `input` being what the step's input is multiplied to. `c` is
+// an LSTM's alone.
+struct State {
+  Tensor h, c;
+};
+
+template <Tensor (*nonlinearity)(const Tensor&)>
+State simple_cell(const Tensor& input, const State& state, const Weights& weights) {
+  return {nonlinearity(weights.of_hidden(state.h).add_(input)), {}};
+}
+
+State gru_cell(const Tensor& input, const State& state, const Weights& weights) {
+  const std::vector<Tensor> of_input = input.unsafe_chunk(3, 1);
+  const std::vector<Tensor> of_hidden = weights.of_hidden(state.h).unsafe_chunk(3, 1);
+  const Tensor reset = of_hidden[0].add_(of_input[0]).sigmoid_();
+  const Tensor update = of_hidden[1].add_(of_input[1]).sigmoid_();
+  const Tensor fresh = of_input[2].add(of_hidden[2].mul_(reset)).tanh_();
+  return {(state.h - fresh).mul_(update).add_(fresh), {}};
+}
+
+State lstm_cell(const Tensor& input, const State& state, const Weights& weights) {
+  const std::vector<Tensor> gates = weights.of_hidden(state.h).add_(input).unsafe_chunk(4, 1);
+  const Tensor in = gates[0].sigmoid_(), forget = gates[1].sigmoid_();
+  const Tensor cell = gates[2].tanh_(), out = gates[3].sigmoid_();
+  const Tensor c = (forget * state.c).add_(in * cell);
+  const Tensor h = out * c.tanh();
+  return {weights.projection.defined() ? at::matmul(h, weights.projection.t()) : h, c};
+}
+
+using Cell = State (*)(const Tensor& input, const State& state, const Weights& weights);
+
+// A layer in one direction: what it makes of each step, and its last state.
+std::pair<Tensor, State> run_layer(Cell cell, const Tensor& input, State state,
+                                   const Weights& weights, bool reversed) {
+  std::vector<Tensor> steps = at::linear(input, weights.input, weights.input_bias).unbind(0);
+  if (reversed) std::reverse(steps.begin(), steps.end());
+  for (Tensor& step : steps) {
+    state = cell(step, state, weights);
+    step = state.h;
+  }
+  if (reversed) std::reverse(steps.begin(), steps.end());
+  return {at::stack(steps, 0), std::move(state)};
+}
+
+struct Outputs {
+  Tensor output;
+  std::vector<Tensor> h, c;  // by layer and direction
+};
+
+Outputs run_steps(Cell cell, Tensor input_by_steps, const std::vector<State>& states,
+                  TensorList params, const Module& module) {
+  Outputs outputs{std::move(input_by_steps), {}, {}};
+  const size_t stride = params.size() / states.size();
+  const bool projects = stride % 2 != 0;
+  size_t index = 0;
+  for (int64_t layer = 0; layer < module.layers; ++layer) {
+    std::vector<Tensor> by_direction;
+    for (size_t direction = 0; direction < module.directions(); ++direction, ++index) {
+      const Weights weights(params.slice(index * stride, stride), module.has_biases, projects);
+      auto [output, state] = run_layer(cell, outputs.output, states[index], weights, direction > 0);
+      by_direction.push_back(std::move(output));
+      outputs.h.push_back(std::move(state.h));
+      outputs.c.push_back(std::move(state.c));
+    }
+    const Tensor& first = by_direction[0];
+    outputs.output = module.bidirectional ? at::cat(by_direction, first.dim() - 1) : first;
+    outputs.output = dropped_out(outputs.output, module, layer);
+  }
+  return outputs;
+}
+
+// ---------------------------------------------------------------- LSTM by oneDNN
+
+constexpr int64_t kLstm = 2;  // what oneDNN's operator calls this kind of cell
+
+// Whether oneDNN computes in a type of 16 bits on this machine; `name` of PyTorch's own check.
+bool onednn_supports(const char* name) {
+  const auto check = c10::Dispatcher::singleton().findSchema({name, ""});
+  return check && check->typed<bool()>().call();
+}
+
+bool onednn_takes(c10::ScalarType dtype) {
+  if (!at::hasMKLDNN() || !at::globalContext().userEnabledMkldnn()) return false;
+  if (dtype == at::kBFloat16) {
+    static const bool supported = onednn_supports("mkldnn::_is_mkldnn_bf16_supported");
+    return supported;
+  }
+  if (dtype == at::kHalf && !c10::GradMode::is_enabled()) {
+    static const bool supported = onednn_supports("mkldnn::_is_mkldnn_fp16_supported");
+    return supported;
+  }
+  return dtype == at::kFloat;
+}
+
+Outputs run_onednn(const Tensor& input, TensorList hx, TensorList params, const Module& module) {
+  Outputs outputs{by_steps(input, module).contiguous(), {}, {}};
+  const Tensor h = hx[0].contiguous(), c = hx[1].contiguous();
+  const size_t stride = params.size() / module.cells();
+  int64_t index = 0;
+  for (int64_t layer = 0; layer < module.layers; ++layer) {
+    std::vector<Tensor> by_direction;
+    for (size_t direction = 0; direction < module.directions(); ++direction, ++index) {
+      const TensorList weights = params.slice(size_t(index) * stride, stride);
+      const auto bias = [&](size_t i) {
+        return module.has_biases ? weights[i + 2]
+                                 : at::zeros(weights[i].sizes(), weights[i].options());
+      };
+      const Tensor h_before = h[index], c_before = c[index];
+      const Tensor bias_of_input = bias(0), bias_of_hidden = bias(1);
+      auto made = at::mkldnn_rnn_layer(
+          outputs.output, weights[0], weights[1], bias_of_input, bias_of_hidden, h_before, c_before,
+          /*reverse=*/direction > 0, /*batch_sizes=*/{}, kLstm, h.size(2), module.layers,
+          module.has_biases, module.bidirectional, module.batch_first, module.train);
+      by_direction.push_back(std::get<0>(made));
+      outputs.h.push_back(std::get<1>(made));
+      outputs.c.push_back(std::get<2>(made));
+    }
+    outputs.output = module.bidirectional ? at::cat(by_direction, -1) : by_direction[0];
+    outputs.output = dropped_out(outputs.output, module, layer);
+  }
+  return outputs;
+}
+
+// ---------------------------------------------------------------- modules
+
+template <Cell cell, auto composite>
+std::tuple<Tensor, Tensor> with_one_state(const Tensor& input, const Tensor& hx, TensorList params,
+                                          bool has_biases, int64_t layers, double dropout,
+                                          bool train, bool bidirectional, bool batch_first) {
+  const Module module{has_biases, layers, dropout, train, bidirectional, batch_first};
+  if (!is_for_cpu(input, hx, params, module, has_biases ? 4 : 2) || !same_dtype(input, hx, params))
+    return composite(input, hx, params, has_biases, layers, dropout, train, bidirectional,
+                     batch_first);
+  Tensor steps = by_steps(input, module);
+  std::vector<State> states;
+  for (const Tensor& h : hx.unbind(0)) states.push_back({h, {}});
+  const Outputs made = run_steps(cell, std::move(steps), states, params, module);
+  Tensor last = at::stack(made.h, 0);
+  if (batch_first) made.output.transpose_(0, 1);
+  return {made.output, std::move(last)};
+}
+
+std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, TensorList params,
+                                        bool has_biases, int64_t layers, double dropout, bool train,
+                                        bool bidirectional, bool batch_first) {
+  const Module module{has_biases, layers, dropout, train, bidirectional, batch_first};
+  const bool has_states = hx.size() == 2 && hx[0].dim() == 3 && hx[1].dim() == 3;
+  const bool projects = has_states && hx[0].sym_size(2) != hx[1].sym_size(2);
+  const size_t params_of_cell = (has_biases ? 4 : 2) + size_t(projects);
+  const bool by_onednn = !projects && onednn_takes(input.scalar_type());
+  if (!has_states || !is_for_cpu(input, hx, params, module, params_of_cell) ||
+      (!by_onednn && !same_dtype(input, hx, params)))
+    return at::native::lstm(input, hx, params, has_biases, layers, dropout, train, bidirectional,
+                            batch_first);
+  Outputs made;
+  if (by_onednn) {
+    made = run_onednn(input, hx, params, module);
+  } else {
+    Tensor steps = by_steps(input, module);
+    const std::vector<Tensor> h = hx[0].unbind(0), c = hx[1].unbind(0);
+    std::vector<State> states;
+    for (size_t i = 0; i < h.size(); ++i) states.push_back({h[i], c[i]});
+    made = run_steps(lstm_cell, std::move(steps), states, params, module);
+  }
+  Tensor h = at::stack(made.h, 0), c = at::stack(made.c, 0);
+  return {batch_first ? made.output.transpose(0, 1) : made.output, std::move(h), std::move(c)};
+}
+
+using OneState = std::tuple<Tensor, Tensor> (*)(const Tensor&, const Tensor&, TensorList, bool,
+                                                int64_t, double, bool, bool, bool);
+
+}  // namespace
+
+void register_recurrent_modules() {
+  constexpr OneState gru = at::native::gru, rnn_tanh = at::native::rnn_tanh,
+                     rnn_relu = at::native::rnn_relu;
+  for (const auto key : {c10::DispatchKey::Lazy, c10::DispatchKey::AutogradLazy}) {
+    torch::Library& aten = immortal_library(torch::Library::IMPL, "aten", key);
+    aten.impl("gru.input", with_one_state<gru_cell, gru>);
+    aten.impl("rnn_tanh.input", with_one_state<simple_cell<at::tanh>, rnn_tanh>);
+    aten.impl("rnn_relu.input", with_one_state<simple_cell<at::relu>, rnn_relu>);
+    aten.impl("lstm.input", lstm);
+  }
+  immortal_library(torch::Library::IMPL, "aten", c10::DispatchKey::Lazy)
+      .impl("mkldnn_rnn_layer", rnn_layer);
+}
+
+}  // namespace torch_lazy
