@@ -1,8 +1,8 @@
 """Below autograd, PyTorch runs the same operators on the device as on the one it lives on.
 
 Composite operators choose by device: other operators round otherwise, draw other random numbers and
-have other strides. PyTorch's samples of operators and modules are run on both under a mode that sees
-every operator.
+have other strides. PyTorch's samples of operators and of modules are run on both under a mode that
+sees every operator.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DIFFERENT = {
 DIFFERENT_MODULES = {
     "nn.CTCLoss": "lengths that are not on the CPU are copied there for its kernel",
     **{
-        f"nn.Lazy{kind}{dims}d": "its first call assigns data, which is asked of other devices than the CPU"
+        f"nn.Lazy{kind}{dims}d": "asks, unlike on the CPU, whether its data may be assigned"
         for kind in ("Conv", "ConvTranspose")
         for dims in (1, 2, 3)
     },
