@@ -4,6 +4,8 @@ with work pending."""
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
 
 import pytest
 import torch
@@ -155,6 +157,47 @@ def test_threads_that_write_parts_of_one_tensor_lose_none(device):
         thread.join(timeout=60)
 
     assert seen == [[1.0, 1.0]] * steps
+
+
+WRITES = {
+    "scale": lambda part, shared, f: part.mul_(f),
+    "add": lambda part, shared, f: part.add_(shared, alpha=f),
+    "fill": lambda part, shared, f: part.fill_(f),
+    "chain": lambda part, shared, f: part.copy_(((shared * f).tanh() + shared).tanh()),
+    "sum": lambda part, shared, f: part[:1].copy_(part.sum()),
+    "where": lambda part, shared, f: part.copy_(torch.where(part > f, part, shared)),
+    "look": lambda part, shared, f: part.add_(1) if part[0].item() < f else None,
+}
+
+
+def test_threads_of_a_pool_write_parts_of_one_tensor(device):
+    """Random writes, the same for some passes, so that they are deferred."""
+    random = Random(0)
+    torch.manual_seed(0)
+    shared = {"cpu": torch.randn(4, 700)}
+    shared[device] = shared["cpu"].to(device)
+
+    def write(out, part, writes, where) -> None:
+        for name, row, f in writes:
+            WRITES[name](out[part, row], shared[where][row], f)
+
+    with ThreadPoolExecutor(3) as pool:
+        for i in range(240):
+            if i % 12 == 0:
+                plans = [
+                    [
+                        (random.choice(list(WRITES)), random.randrange(4), random.random())
+                        for _ in range(random.randint(3, 12))
+                    ]
+                    for _ in range(3)
+                ]
+            out, expected = torch.zeros(3, 4, 700, device=device), torch.zeros(3, 4, 700)
+            written = [pool.submit(write, out, k, plan, device) for k, plan in enumerate(plans)]
+            for part in written:
+                part.result(timeout=60)
+            for k, plan in enumerate(plans):
+                write(expected, k, plan, "cpu")
+            torch.testing.assert_close(out.cpu(), expected, msg=lambda m, i=i: f"pass {i}: {m}")
 
 
 def test_a_tensor_dropped_on_another_thread_is_freed_there(device):
