@@ -33,18 +33,27 @@ void OpenOperation::end_early() noexcept {
 bool OpenOperation::input(ValueBinding& binding, StorageState& storage, const c10::TensorImpl& impl,
                           int64_t storage_bytes, uint8_t flags) {
   Window& window = this->window();
+  const ValueBinding value = window.new_value();
   const bool first = !window.binds(storage);
+  Recorder* other = nullptr;
+  uint32_t slot = storage.slot;
   if (first) {
     const RecordingGuard lock = lock_ ? RecordingGuard() : RecordingGuard(recording_lock());
-    if (Recorder* const other = recorder_.take_over(storage)) [[unlikely]]
+    other = recorder_.take_over(storage);
+    if (other) [[unlikely]] {
       others_.push_back(other);
-    window.bind_storage(storage, storage_bytes, false, 0);
+      slot = window.describe_foreign_storage(storage_bytes);
+    } else {
+      window.bind_storage(storage, storage_bytes, false, 0);
+      slot = storage.slot;
+    }
   }
-  binding = window.new_value();
-  word(make_word(Tag::kInput, binding.slot, 0, flags));
+  if (!other) [[likely]]
+    binding = value;
+  word(make_word(Tag::kInput, value.slot, 0, flags));
   const InputOffset offset =
-      window.describe_offset(storage.slot, impl.storage_offset() * int64_t(impl.itemsize()));
-  window.tape().tensor_metadata(impl, storage.slot, first, offset,
+      window.describe_offset(slot, impl.storage_offset() * int64_t(impl.itemsize()));
+  window.tape().tensor_metadata(impl, slot, first, offset,
                                 offset.kind == OffsetKind::kAbsolute ? storage_bytes : 0);
   return window.mode() == Window::Mode::kDeferring;
 }
@@ -64,7 +73,7 @@ bool OpenOperation::match() {
       state_ = State::kDeferred;
       return true;
     }
-    recorder_.fail_guard(lock_);
+    recorder_.fail_guard(lock_, /*because_of_another_thread=*/!others_.empty());
   }
   if (lock_) lock_.unlock();
   for (Recorder* const other : others_) other->flush_for_another({FlushReason::kOtherThread});

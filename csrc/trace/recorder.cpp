@@ -81,14 +81,14 @@ RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_e
   return lock;
 }
 
-void Recorder::fail_guard(RecordingGuard& lock) {
+void Recorder::fail_guard(RecordingGuard& lock, bool because_of_another_thread) {
   const size_t deferred = window_.tape().size() - 1;  // all but the one that did not match
   if (deferred > 0) keep_error(window_.run_by_operation(lock, deferred, is_profiled()));
   window_.stop_deferring(deferred);  // until they have run, other threads wait for them
   window_.drop_inputs(0);
   const std::exception_ptr error = std::exchange(error_, nullptr);
   lock.unlock();  // no other thread has business with an eager window
-  if (deferred > 0) {
+  if (deferred > 0 && !because_of_another_thread) {
     debug_guard_failure(matcher_, window_.tape());
     if (is_profiled()) [[unlikely]]
       mark(guard_failure_event(matcher_, window_.tape()));

@@ -110,9 +110,10 @@ class Recorder {
   }
   RecordingGuard prepare_another_window(bool same_state, bool backward_ended,
                                         c10::DeviceIndex device);
-  // The open operation does not follow the known traces: those before it run operation by
-  // operation, and the window goes on eagerly. Releases the lock; raises an error that was left.
-  void fail_guard(RecordingGuard& lock);
+  // The open operation does not follow the known traces, or another thread's window has to run
+  // before it: those before it run operation by operation, and the window goes on eagerly. Releases
+  // the lock; raises an error that was left.
+  void fail_guard(RecordingGuard& lock, bool because_of_another_thread);
   // An operation was added: flushes where the window has reached its period or a limit.
   void flush_if_due(RecordingGuard& lock, bool at_period) {
     if (at_period)

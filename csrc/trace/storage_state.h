@@ -30,7 +30,9 @@ struct ValueBinding {
 //   poisoned  `error` is set: an operation that should have written it failed at a sync point.
 struct StorageState {
   c10::Storage buffer;
-  uint64_t window = 0;  // serial of the window it was last seen in, and its slot there
+  // Serial of the window it was last bound in, and its slot there. A deferring window that owns it
+  // keeps it: that of another recorder then describes the storage without binding it.
+  uint64_t window = 0;
   uint32_t slot = 0;
   uint64_t written_in = 0;  // serial of the window that last deferred a write to it
   // Shared with others (DLPack, other processes): operations on it run at the call. Another thread

@@ -46,7 +46,7 @@ struct BoundStorage {
   int64_t bytes;
   bool made;                 // made by an operation of this window, not an input
   uint32_t root = 0;         // of one that was made: the value slot that came with it
-  bool handed_over = false;  // another recorder's window owns it now
+  bool handed_over = false;  // another recorder's window owns it now, which knows when it dies
 };
 
 class Window {
@@ -101,6 +101,11 @@ class Window {
   ValueBinding new_value() { return {serial_, tape_.values++}; }
   // Gives the storage the next slot. The lock is held.
   void bind_storage(StorageState& storage, int64_t bytes, bool made, uint32_t root);
+  // The next slot for a storage that the deferring window of another recorder has bound, and keeps.
+  uint32_t describe_foreign_storage(int64_t bytes) {
+    invalidate_slots();
+    return add_slot({nullptr, bytes, false});
+  }
   // The storage dies: it is no longer an output.
   void unbind(StorageState& storage) noexcept;
   // A window of another recorder defers work on the storage and is to own it. This one is eager.
@@ -158,6 +163,11 @@ class Window {
                                               size_t operations);
   std::exception_ptr poison(const RunFailure& failure, size_t operations);
 
+  uint32_t add_slot(const BoundStorage& storage) {
+    storages_.push_back(storage);
+    input_offsets_.add_storage(storage.made);
+    return tape_.storages++;
+  }
   // Of a storage that it owns; null where it does not.
   BoundStorage* owned(const StorageState& storage) noexcept;
 
@@ -180,14 +190,12 @@ class Window {
 
 inline void Window::bind_storage(StorageState& storage, int64_t bytes, bool made, uint32_t root) {
   storage.window = serial_;
-  storage.slot = tape_.storages++;
   StorageState* owner = nullptr;
   if ((made || mode_ == Mode::kDeferring) && !storage.recorder.load(std::memory_order_relaxed)) {
     storage.recorder.store(&owner_, std::memory_order_release);
     owner = &storage;
   }
-  storages_.push_back({owner, bytes, made, root});
-  input_offsets_.add_storage(made);
+  storage.slot = add_slot({owner, bytes, made, root});
   if (made) held_bytes_ += bytes;
 }
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
+from time import perf_counter, sleep
 
 import pytest
 import torch
@@ -157,6 +158,54 @@ def test_threads_that_write_parts_of_one_tensor_lose_none(device):
         thread.join(timeout=60)
 
     assert seen == [[1.0, 1.0]] * steps
+
+
+def test_a_thread_keeps_its_order_while_another_waits_for_it(device):
+    """The second thread reads beside what the first then writes: it has to run what it has deferred
+    itself, which takes long, and what a third one has deferred, before what the first has."""
+    contested = (7, 9, 11)  # the other passes, one thread after another, make the windows hot
+    whole = torch.ones(2, 8, device=device)
+    part, other_part = whole[0], whole[1]
+    weights = [torch.randn(400, 400).div_(20).to(device) for _ in range(2)]
+    duration = 0.0  # of the last pass that was not contested, in seconds
+
+    def heavy(weight: torch.Tensor) -> torch.Tensor:
+        result = weight
+        for _ in range(24):
+            result = result @ weight
+        return result
+
+    def first(pause: float) -> None:
+        sleep(pause)
+        part.mul_(0)
+        sleep(pause * 2)
+        part.copy_(torch.ones(8))
+
+    def second(of_third: torch.Tensor, has_deferred: threading.Event) -> None:
+        result = heavy(weights[0])
+        has_deferred.set()
+        (torch.add(other_part, of_third) + result[0, 0]).sum().item()
+
+    seen = []
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as two, ThreadPoolExecutor(1) as three:
+        for i in range(max(contested) + 1):
+            wait_for_compiles()
+            begin = perf_counter()
+            has_deferred = threading.Event()
+            of_third = three.submit(lambda: heavy(weights[1]).sum()).result()
+            waiting = two.submit(second, of_third, has_deferred)
+            if i in contested:
+                has_deferred.wait(timeout=60)
+                one.submit(first, duration / 4).result()
+                waiting.result()
+            else:
+                waiting.result()
+                duration = perf_counter() - begin
+                one.submit(first, 0).result()
+            three.submit(of_third.item).result()
+            seen.append(one.submit(part.tolist).result())
+
+    assert seen == [[1.0] * 8] * len(seen)
 
 
 WRITES = {
