@@ -62,19 +62,12 @@ bool are_lazy(TensorList tensors) {
 // Lazy tensors on the CPU, as many as the module has parameters.
 bool is_for_cpu(const Tensor& input, TensorList hidden, TensorList params, const Module& module,
                 size_t params_of_cell) {
-  return lazy_impl(input) && are_lazy(hidden) && are_lazy(params) && execution_device().is_cpu() &&
-         input.dim() == 3 && input.numel() != 0 &&
+  return module.layers > 0 && lazy_impl(input) && are_lazy(hidden) && are_lazy(params) &&
+         execution_device().is_cpu() && input.dim() == 3 && input.numel() != 0 &&
          params.size() == params_of_cell * module.cells() &&
          std::all_of(hidden.begin(), hidden.end(), [&](const Tensor& state) {
            return state.dim() == 3 && state.size(0) == int64_t(module.cells());
          });
-}
-
-// Under autocast only oneDNN's operator takes others than the input's.
-bool same_dtype(const Tensor& input, TensorList hidden, TensorList params) {
-  const auto same = [&](const Tensor& t) { return t.scalar_type() == input.scalar_type(); };
-  return std::all_of(hidden.begin(), hidden.end(), same) &&
-         std::all_of(params.begin(), params.end(), same);
 }
 
 // The input with the steps first.
@@ -234,7 +227,7 @@ std::tuple<Tensor, Tensor> with_one_state(const Tensor& input, const Tensor& hx,
                                           bool has_biases, int64_t layers, double dropout,
                                           bool train, bool bidirectional, bool batch_first) {
   const Module module{has_biases, layers, dropout, train, bidirectional, batch_first};
-  if (!is_for_cpu(input, hx, params, module, has_biases ? 4 : 2) || !same_dtype(input, hx, params))
+  if (!is_for_cpu(input, hx, params, module, has_biases ? 4 : 2))
     return composite(input, hx, params, has_biases, layers, dropout, train, bidirectional,
                      batch_first);
   Tensor steps = by_steps(input, module);
@@ -253,13 +246,16 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, Tens
   const bool has_states = hx.size() == 2 && hx[0].dim() == 3 && hx[1].dim() == 3;
   const bool projects = has_states && hx[0].sym_size(2) != hx[1].sym_size(2);
   const size_t params_of_cell = (has_biases ? 4 : 2) + size_t(projects);
-  const bool by_onednn = !projects && onednn_takes(input.scalar_type());
-  if (!has_states || !is_for_cpu(input, hx, params, module, params_of_cell) ||
-      (!by_onednn && !same_dtype(input, hx, params)))
+  if (!has_states || !is_for_cpu(input, hx, params, module, params_of_cell))
     return at::native::lstm(input, hx, params, has_biases, layers, dropout, train, bidirectional,
                             batch_first);
+  const bool by_onednn = onednn_takes(input.scalar_type());
+  if (projects && by_onednn) {
+    TORCH_WARN_ONCE(
+        "LSTM with projections is not supported with oneDNN. Using default implementation.");
+  }
   Outputs made;
-  if (by_onednn) {
+  if (by_onednn && !projects) {
     made = run_onednn(input, hx, params, module);
   } else {
     Tensor steps = by_steps(input, module);

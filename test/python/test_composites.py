@@ -77,17 +77,27 @@ def test_an_lstm_that_runs_where_gradients_are_off_keeps_what_backward_needs(dev
     torch.testing.assert_close(hot(lambda: run(device)), run("cpu"), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.on_cpu("CUDA's LSTM under autocast is cuDNN's")
-def test_an_lstm_under_autocast_takes_what_a_linear_layer_makes(device):
+@pytest.mark.on_cpu("CUDA's recurrent modules under autocast are cuDNN's")
+@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])
+def test_a_recurrent_module_under_autocast_takes_what_a_linear_layer_makes(device, kind):
     def run(where):
         torch.manual_seed(1)
-        linear, module = nn.Linear(5, 5).to(where), nn.LSTM(5, 7).to(where)
+        linear, module = nn.Linear(5, 5).to(where), kind(5, 7).to(where)
         with torch.autocast(where, dtype=torch.bfloat16):
             output = module(linear(torch.randn(6, 4, 5).to(where)))[0]
         output.float().square().sum().backward()
         return output.detach().cpu(), *[p.grad.cpu() for p in module.parameters()]
 
     torch.testing.assert_close(hot(lambda: run(device)), run("cpu"), rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize("run", [torch.gru, torch.lstm])
+def test_a_recurrent_module_without_layers_is_refused(device, run):
+    states = torch.zeros(0, 2, 4, device=device)
+    hx = (states, states) if run is torch.lstm else states
+
+    with pytest.raises(RuntimeError, match="non-empty TensorList"):
+        run(torch.randn(5, 2, 3, device=device), hx, [], True, 0, 0.0, False, False, False)
 
 
 def test_a_packed_sequence_moves_with_its_sizes_left_on_the_cpu(device):
