@@ -6,7 +6,12 @@
 #include <c10/core/TensorOptions.h>
 #include <c10/util/Exception.h>
 
+#include <charconv>
+#include <cstdlib>
+#include <limits>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "base/config.h"
 #include "base/fork.h"
@@ -59,9 +64,32 @@ bool has_generators(c10::DeviceType type) {
   }
 }
 
-ExecutionDevice describe(c10::DeviceType type) {
+// What a launcher says in the environment; nothing where it does not, or that is no such number.
+std::optional<c10::DeviceIndex> number_from_launcher(const char* variable) {
+  const char* const text = std::getenv(variable);
+  if (!text) return std::nullopt;
+  const std::string_view digits(text);
+  int number = 0;
+  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), number);
+  const bool fits = number >= 0 && number <= std::numeric_limits<c10::DeviceIndex>::max();
+  if (error != std::errc() || end != digits.end() || !fits) return std::nullopt;
+  return c10::DeviceIndex(number);
+}
+
+ExecutionDevice describe_cpu() {
   ExecutionDevice device;
-  if (type == c10::DeviceType::CPU) return device;
+  const auto rank = number_from_launcher("LOCAL_RANK");
+  const auto processes = number_from_launcher("LOCAL_WORLD_SIZE");
+  if (rank && processes && *rank < *processes) {
+    device.cpu_index = *rank;
+    device.count = *processes;
+  }
+  return device;
+}
+
+ExecutionDevice describe(c10::DeviceType type) {
+  if (type == c10::DeviceType::CPU) return describe_cpu();
+  ExecutionDevice device;
   const std::string name = c10::DeviceTypeName(type, /*lower_case=*/true);
   TORCH_CHECK(c10::impl::hasDeviceGuardImpl(type), "device lazy is to live on device ", name,
               ", which this PyTorch has no support for: import what registers it first, or choose "

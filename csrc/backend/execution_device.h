@@ -5,6 +5,10 @@
 // must not. While there is no lazy tensor, another one can be chosen. Whatever differs between
 // devices asks here: dispatch keys, memory, streams, copies.
 //
+// A process has one CPU, which is lazy:0, or lazy:R in process R of those that a launcher such as
+// torchrun started on the machine. There the others' names mean it too: scripts for devices that
+// processes share name one by a process's number, and load what was saved from another.
+//
 // Threads: reading is one load. Two threads may both choose; the first to have done so is taken.
 #pragma once
 
@@ -26,7 +30,8 @@ struct ExecutionDevice {
   // Whose registrations say what autocast casts: the device's own where it has any.
   c10::DispatchKey autocast_key = c10::DispatchKey::AutocastCPU;
   c10::DeviceIndex count = 1;
-  bool has_generators = true;  // else its random numbers are the CPU's generators'
+  c10::DeviceIndex cpu_index = 0;  // N of the only lazy:N on the CPU
+  bool has_generators = true;      // else its random numbers are the CPU's generators'
   // Of streams, events and the current device; null on the CPU, which has none of them.
   const c10::impl::DeviceGuardImplInterface* guard = nullptr;
 
@@ -39,9 +44,7 @@ struct ExecutionDevice {
     return c10::Device(type, index >= 0 ? index : current());
   }
   // The index of the current device.
-  c10::DeviceIndex current() const {
-    return guard ? guard->getDevice().index() : c10::DeviceIndex(0);
-  }
+  c10::DeviceIndex current() const { return guard ? guard->getDevice().index() : cpu_index; }
 };
 
 // Which type of device the chosen backend compiles for, if `config.device` names none; the CPU
@@ -72,9 +75,7 @@ inline c10::Device lazy_device(c10::DeviceIndex index) {
   return {c10::DeviceType::Lazy, index};
 }
 // N of the lazy:N that the device is behind; the CPU has no index.
-inline c10::DeviceIndex lazy_index(c10::Device inner) {
-  return inner.has_index() ? inner.index() : c10::DeviceIndex(0);
-}
+inline c10::DeviceIndex lazy_index(c10::Device inner);
 // Raises where there is no such lazy:N among `count`.
 void check_lazy_index(c10::Device device, c10::DeviceIndex count);
 // The device behind lazy:N; any other device as it is. Raises where there is no lazy:N.
@@ -93,6 +94,10 @@ inline constinit std::atomic<const ExecutionDevice*> chosen_device{nullptr};
 inline const ExecutionDevice& execution_device() {
   const ExecutionDevice* const chosen = detail::chosen_device.load(std::memory_order_acquire);
   return chosen ? *chosen : choose_execution_device();
+}
+
+inline c10::DeviceIndex lazy_index(c10::Device inner) {
+  return inner.has_index() ? inner.index() : execution_device().cpu_index;
 }
 
 inline const ExecutionDevice* chosen_execution_device() {

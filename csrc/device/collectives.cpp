@@ -67,7 +67,8 @@ class Exchanged {
   at::Tensor inner(const at::Tensor& lazy) {
     if (!lazy.defined()) return lazy;
     LazyTensorImpl* const impl = lazy_impl(lazy);
-    TORCH_CHECK_VALUE(impl, op_.name, " was given tensors on devices lazy:0 and ", lazy.device(),
+    TORCH_CHECK_VALUE(impl, op_.name, " was given tensors on devices ",
+                      lazy_device(execution_device().current()), " and ", lazy.device(),
                       ": move all tensors of a collective to one device");
     Recorder& recorder = Recorder::current();
     recorder.resolve(impl->binding, impl->state());

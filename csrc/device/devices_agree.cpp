@@ -2,15 +2,17 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "backend/execution_device.h"
 #include "device/lazy_tensor.h"
 
 namespace torch_lazy {
 
 void check_device_agrees(const OperatorInfo& op, const at::Tensor& tensor, bool written) {
   if (!tensor.defined() || lazy_impl(tensor) || (tensor.dim() == 0 && !written)) return;
-  TORCH_CHECK(
-      false, "Expected all tensors to be on the same device, but found at least two devices, ",
-      "lazy:0 and ", tensor.device(), "! (in ", op.name, "; move the tensor with .to(\"lazy\"))");
+  TORCH_CHECK(false,
+              "Expected all tensors to be on the same device, but found at least two devices, ",
+              lazy_device(execution_device().current()), " and ", tensor.device(), "! (in ",
+              op.name, "; move the tensor with .to(\"lazy\"))");
 }
 
 void check_devices_agree(const OperatorInfo& op, c10::ArrayRef<c10::IValue> arguments) {

@@ -74,8 +74,7 @@ const at::AcceleratorHooksInterface* hooks_with_generators() {
 }
 
 c10::DeviceIndex known_index(c10::DeviceIndex index) {
-  check_lazy_index(lazy_device(index), execution_device().count);
-  return index < 0 ? execution_device().current() : index;
+  return lazy_index(inner_device(lazy_device(index)));
 }
 
 }  // namespace

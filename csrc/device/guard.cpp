@@ -41,6 +41,11 @@ c10::DeviceIndex count_if_chosen() {
   return chosen ? chosen->count : c10::DeviceIndex(1);
 }
 
+c10::DeviceIndex current_if_chosen() {
+  const ExecutionDevice* const chosen = chosen_execution_device();
+  return chosen ? chosen->current() : c10::DeviceIndex(0);
+}
+
 c10::Stream inner(c10::Stream stream) {
   return c10::Stream(c10::Stream::UNSAFE, inner_device(stream.device()), stream.id());
 }
@@ -48,7 +53,7 @@ c10::Stream lazy(c10::Stream stream) {
   return c10::Stream(c10::Stream::UNSAFE, lazy_device(stream.device_index()), stream.id());
 }
 c10::Stream named_stream(c10::StreamId id) {
-  return c10::Stream(c10::Stream::UNSAFE, lazy_device(0), id);
+  return c10::Stream(c10::Stream::UNSAFE, lazy_device(current_if_chosen()), id);
 }
 
 class LazyGuard final : public c10::impl::DeviceGuardImplInterface {
@@ -58,12 +63,9 @@ class LazyGuard final : public c10::impl::DeviceGuardImplInterface {
     check(device);
     const auto* const guard = inner_guard();
     return lazy_device(guard ? guard->exchangeDevice(inner_device(device)).index()
-                             : c10::DeviceIndex(0));
+                             : current_if_chosen());
   }
-  c10::Device getDevice() const override {
-    const auto* const guard = inner_guard();
-    return lazy_device(guard ? guard->getDevice().index() : c10::DeviceIndex(0));
-  }
+  c10::Device getDevice() const override { return lazy_device(current_if_chosen()); }
   void setDevice(c10::Device device) const override {
     check(device);
     if (const auto* const guard = inner_guard()) guard->setDevice(inner_device(device));

@@ -78,7 +78,7 @@ void bind_streams(py::module_& module) {
   module.def("autocast_device", &autocast_device_name);
   module.def("chosen_execution_device", &chosen_execution_device_name);
   module.def("device_count", [] { return int(choose_execution_device().count); });
-  module.def("current_device", [] { return int(guard().getDevice().index()); });
+  module.def("current_device", [] { return int(choose_execution_device().current()); });
   module.def("set_device",
              [](int index) { guard().setDevice(lazy_device(c10::DeviceIndex(index))); });
   module.attr("device_type") = int(c10::DeviceType::Lazy);

@@ -45,7 +45,12 @@ def execution_device() -> torch.device:
 
 
 def device_count() -> int:
-    """Number of devices of the type on which lazy tensors live; 1 on the CPU."""
+    """Number of devices of the type on which lazy tensors live; 1 on the CPU.
+
+    A launcher of several processes, ``torchrun``, gives each one the number ``LOCAL_RANK`` among
+    ``LOCAL_WORLD_SIZE``: on the CPU there are then so many names, of which the process's own is
+    where its tensors are, whichever of them it asks for.
+    """
     from torch_lazy import _C
 
     return _C.device_count()

@@ -6,6 +6,7 @@ import warnings
 
 import pytest
 import torch
+from behaviour import run_script
 from torch import nn
 
 pytestmark = pytest.mark.recording
@@ -38,6 +39,51 @@ def test_the_device_is_there_and_needs_no_initialization():
 def test_a_device_is_current_in_its_context(device):
     with torch.lazy.device(device):
         assert torch.lazy.current_device() == 0
+
+
+PROCESS_OF_TWO = """
+import io, torch, torch_lazy
+x = torch.ones(2, device="lazy")
+others = [torch.ones(2, device="lazy:0"), torch.ones(2).to("lazy:1"), x.to("lazy:0")]
+for _ in range(30):
+    total = sum(others, x).sum()
+    assert {str(t.device) for t in [x, total, *others]} == {"lazy:1"}
+    assert total.item() == 8
+torch.lazy.set_device(1)
+assert (torch.lazy.current_device(), torch.lazy.device_count()) == (1, 2)
+assert str(torch.Generator("lazy").device) == str(torch.lazy.current_stream().device) == "lazy:1"
+file = io.BytesIO()
+torch.save(x, file)
+for location in (None, "lazy", {"lazy:1": "lazy:0"}):
+    file.seek(0)
+    assert torch.equal(torch.load(file, map_location=location), x)
+try:
+    torch.ones(2, device="lazy:2")
+except RuntimeError as error:
+    assert "device lazy has 2 devices" in str(error)
+else:
+    raise AssertionError("there is no third process")
+"""
+
+
+@pytest.mark.on_cpu("a process of CUDA's may use any device")
+def test_the_device_of_a_process_has_its_number_and_the_others_names():
+    done = run_script(PROCESS_OF_TWO, LOCAL_RANK="1", LOCAL_WORLD_SIZE="2")
+
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.on_cpu("a process of CUDA's may use any device")
+@pytest.mark.parametrize("rank", ["2", "-1", "none", ""])
+def test_a_number_that_no_launcher_gives_is_not_the_devices(rank):
+    code = """if True:
+        import torch, torch_lazy
+        print(torch.ones(2, device="lazy").device, torch.lazy.device_count())
+    """
+
+    done = run_script(code, LOCAL_RANK=rank, LOCAL_WORLD_SIZE="2")
+
+    assert done.stdout.split() == ["lazy:0", "1"], done.stderr
 
 
 def test_the_context_of_a_device_that_is_not_there_is_refused():

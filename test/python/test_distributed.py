@@ -201,29 +201,26 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
-device, path, killed_at = sys.argv[1], sys.argv[2], int(sys.argv[3])
+kind, path, killed_at = sys.argv[1], sys.argv[2], int(sys.argv[3])
+rank = int(os.environ["LOCAL_RANK"])
+device = torch.device(kind, rank)
 dist.init_process_group("gloo")
+if kind != "cpu":
+    torch.get_device_module(kind).set_device(rank)
 first_attempt = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
 torch.manual_seed(0)
 data = TensorDataset(torch.randn(16, 6), torch.randn(16, 2))
 model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 2)).to(device)
-model = DistributedDataParallel(model)
+model = DistributedDataParallel(model, device_ids=None if kind == "cpu" else [rank])
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 done, losses = 0, []
 if os.path.exists(path):
-    saved = torch.load(path)
+    saved = torch.load(path, map_location={f"{kind}:0": str(device)})
     model.load_state_dict(saved["model"])
     optimizer.load_state_dict(saved["optimizer"])
     done, losses = saved["epochs"], saved["losses"]
 sampler = DistributedSampler(data)
 loader = DataLoader(data, batch_size=4, sampler=sampler)
-
-def on_cpu(state):
-    if isinstance(state, torch.Tensor):
-        return state.cpu()
-    if isinstance(state, dict):
-        return {key: on_cpu(value) for key, value in state.items()}
-    return [on_cpu(value) for value in state] if isinstance(state, list) else state
 
 for epoch in range(done, 6):
     sampler.set_epoch(epoch)
@@ -237,7 +234,7 @@ for epoch in range(done, 6):
     losses.append(loss.item())
     if dist.get_rank() == 0:
         state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
-        torch.save({**on_cpu(state), "epochs": epoch + 1, "losses": losses}, path + ".new")
+        torch.save({**state, "epochs": epoch + 1, "losses": losses}, path + ".new")
         os.replace(path + ".new", path)
     dist.barrier()
     if first_attempt and epoch == killed_at and dist.get_rank() == 1:

@@ -40,9 +40,10 @@ def copied(script: Script, checkout: Path, copy: Path, device: str) -> Path:
     inside = (copy / script.path.partition("/")[2]).parent
     for place, write in script.data.items():
         write(inside / place)
+    exchanges = {**script.exchanges, **(script.cpu_exchanges if device == "cpu" else {})}
     for file in copy.rglob("*.py"):
         text = file.read_text()
-        for old, new in script.exchanges.items():
+        for old, new in exchanges.items():
             text = text.replace(old, new.replace("{device}", device))
         file.write_text(text.replace("torch.cuda.", f"torch.{device}.").replace("cuda", device))
     return inside

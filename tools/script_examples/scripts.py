@@ -21,6 +21,8 @@ class Script:
     # {device} in these is the device. They name it where a script does not, make a run shorter, or
     # leave a download out.
     exchanges: Mapping[str, str] = field(default_factory=dict)
+    # Those that only the CPU needs, which PyTorch does not take for an accelerator.
+    cpu_exchanges: Mapping[str, str] = field(default_factory=dict)
     processes: int = 1
 
     @property
@@ -48,24 +50,22 @@ _CART_POLE = {
     "torch.tensor([R])": 'torch.tensor([R], device="{device}")',
 }
 
-# On the CPU there is one device in each process.
+# A number without a device's name is PyTorch's own accelerator.
 _RANKS = {
+    ".to(rank)": '.to(f"{device}:{rank}")',
+    ".to(self.local_rank)": '.to(f"{device}:{self.local_rank}")',
+    ".to(self.gpu_id)": '.to(f"{device}:{self.gpu_id}")',
+    "nccl": "gloo",
+}
+_NO_RANKS = {
     "_min_gpu_count = 2": "_min_gpu_count = 1",
-    ":{rank}": "",
-    ":{self.local_rank}": "",
-    ":{self.gpu_id}": "",
     "device_ids=[rank]": "",
     "device_ids=[self.local_rank]": "",
     "device_ids=[self.gpu_id]": "",
-    ".to(rank)": '.to("{device}")',
-    ".to(self.local_rank)": '.to("{device}")',
-    ".to(self.gpu_id)": '.to("{device}")',
     "set_device_index(rank)": "is_available()",
     "device_index(rank)": "is_available()",
     'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))': "",
-    "torch.randn(20, 10)": 'torch.randn(20, 10).to("{device}")',
     ", device_id=device)": ")",
-    "nccl": "gloo",
 }
 
 # FSDP2's example leaves the memory of its layers as it was allocated.
@@ -156,12 +156,14 @@ SCRIPTS = [
         {},
         {"1281167": "96", "50000": "16"},
     ),
-    Script("distributed/ddp/example.py", "", {}, _RANKS, 2),
+    Script("distributed/ddp/example.py", "", {}, _RANKS, _NO_RANKS, 2),
     *(
-        Script("distributed/FSDP2/example.py", options, {}, {**_RANKS, **_RESET_LAYERS}, 2)
+        Script("distributed/FSDP2/example.py", options, {}, {**_RANKS, **_RESET_LAYERS},
+               _NO_RANKS, 2)
         for options in ("", "--mixed-precision", "--dcp-api --explicit-prefetching")
     ),
-    Script("distributed/ddp-tutorial-series/multigpu_torchrun.py", "3 10", {}, _RANKS, 2),
+    Script("distributed/ddp-tutorial-series/multigpu_torchrun.py", "3 10", {}, _RANKS, _NO_RANKS,
+           2),
     Script(
         "distributed/minGPT-ddp/mingpt/main.py",
         "data_config.path={folder}/data/input.txt data_config.truncate=0.01 "
@@ -169,10 +171,11 @@ SCRIPTS = [
         "trainer_config.max_epochs=1 trainer_config.use_amp=False trainer_config.batch_size=64",
         {},
         _RANKS,
+        _NO_RANKS,
         2,
     ),
     Script(
-        "distributed/tensor_parallelism/tensor_parallel_example.py", "", {}, _RANKS, 2
+        "distributed/tensor_parallelism/tensor_parallel_example.py", "", {}, _RANKS, _NO_RANKS, 2
     ),
     *(
         Script(f"examples/{file}", options, {".": data.sentence_pairs}, _SENTENCES)

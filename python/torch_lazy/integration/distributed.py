@@ -47,11 +47,10 @@ def _with_lazy(initialize: Callable[..., None]) -> Callable[..., None]:
 
 
 def _index(device: torch.device | str) -> int:
-    """Index of a lazy device, of which there is one; raises ``ValueError`` for any other."""
-    from torch_lazy.device import set_device
+    """Index of a lazy device; raises ``ValueError`` where there is none of that name."""
+    from torch_lazy.device import device_index
 
-    set_device(device)
-    return 0
+    return device_index(device)
 
 
 def _accept_device_id(original: Callable[..., None]) -> Callable[..., None]:
