@@ -4,8 +4,8 @@
 // allocator), never on device `lazy`.
 //
 // Threads: compile() and trim() are called from a background thread, run() from the thread that
-// records; an Executable is run by one thread at a time. No call may take Python's GIL while it
-// holds a lock of its own.
+// records, from one thread at a time unless the executable says otherwise. No call may take
+// Python's GIL while it holds a lock of its own.
 //
 // Errors: a function that cannot do what it is asked raises c10::Error; run() instead reports which
 // operation failed, because what later operations would have written must be known.
@@ -32,7 +32,7 @@ class DeviceRuntime;  // backend/device_runtime.h
 
 // Changed with every incompatible change of this file or of another header that is installed for
 // backends (base/api.h); a library built for another version is refused when it is loaded.
-constexpr int kBackendInterfaceVersion = 9;
+constexpr int kBackendInterfaceVersion = 10;
 
 // What a graph's types do not say of an input.
 struct GraphInput {
@@ -104,6 +104,10 @@ class Executable {
     static_cast<void>(times);
     return run(inputs);
   }
+
+  // Whether several threads may run it at a time, those that compute with one model for instance.
+  // The same whenever it is asked. Where they may not, they wait for each other.
+  virtual bool is_concurrent() const { return false; }
 };
 
 class Backend {

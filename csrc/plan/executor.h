@@ -22,14 +22,16 @@ namespace torch_lazy {
 // those of every CUDA operator are. Whatever needs a result on the host waits for the stream:
 // all_within() does, by default, through item().
 //
-// A launcher is used by one run at a time and keeps nothing between runs.
+// A launcher keeps nothing between runs, and is used by one run at a time unless it is concurrent.
 class TORCH_LAZY_API Launcher {
  public:
-  explicit Launcher(c10::Device device) : device_(device) {}
+  explicit Launcher(c10::Device device, bool concurrent = false)
+      : device_(device), concurrent_(concurrent) {}
   virtual ~Launcher() = default;
 
   // Where the tensors of the plan live; library calls go to its kernels.
   c10::Device device() const { return device_; }
+  bool is_concurrent() const { return concurrent_; }
 
   virtual at::Tensor empty(c10::IntArrayRef sizes, c10::IntArrayRef strides,
                            c10::ScalarType dtype) const;
@@ -47,6 +49,7 @@ class TORCH_LAZY_API Launcher {
 
  private:
   const c10::Device device_;
+  const bool concurrent_;
 };
 
 // A plan that can be run. It has no state between runs. The caller holds a StepThreadState, as the
@@ -59,6 +62,7 @@ class TORCH_LAZY_API PlanExecutable final : public Executable {
   // With debug output of kDebugGraphs and beyond, prints what each step cost.
   RunResult run(c10::ArrayRef<at::Tensor> inputs) override;
   RunResult run_timed(c10::ArrayRef<at::Tensor> inputs, std::vector<StepTime>& times) override;
+  bool is_concurrent() const override { return launcher_->is_concurrent(); }
 
  private:
   const Plan plan_;

@@ -34,6 +34,7 @@ class CheckedExecutable final : public Executable {
   RunResult run_timed(c10::ArrayRef<at::Tensor> inputs, std::vector<StepTime>& times) override {
     return checked([&] { return executable_->run_timed(inputs, times); });
   }
+  bool is_concurrent() const override { return executable_->is_concurrent(); }
 
  private:
   template <typename RunBelow>

@@ -44,7 +44,11 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
     GraphHash hash;          // of that graph
     std::vector<bool> live;  // storage slots that are outputs of the graph
     std::shared_ptr<Executable> executable;
-    std::shared_ptr<ExecutionLock> running;  // held while the executable runs
+    std::shared_ptr<ExecutionLock> running;  // held while an executable runs that is not concurrent
+
+    // Several threads may know the trace. Waits for those that run an executable which one thread
+    // runs at a time.
+    RunResult run(c10::ArrayRef<at::Tensor> inputs) const;
   };
   // Null until compiled, and for a trace whose compile failed.
   std::shared_ptr<const Version> version() const;

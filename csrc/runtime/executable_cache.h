@@ -14,7 +14,7 @@ namespace torch_lazy {
 
 struct Runnable {
   std::shared_ptr<Executable> executable;
-  std::shared_ptr<ExecutionLock> running;  // held while the executable runs
+  std::shared_ptr<ExecutionLock> running;  // held while an executable runs that is not concurrent
   GraphHash hash;                          // of the graph
 };
 

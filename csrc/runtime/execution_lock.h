@@ -8,9 +8,9 @@
 
 namespace torch_lazy {
 
-// Held while the executable runs. A run may take long, so a fork does not wait for its end: a child
-// takes the lock over from a thread that only its parent has. What such a run left is in no
-// executable, since those keep no state between runs.
+// Held while an executable runs that is not concurrent. A run may take long, so a fork does not
+// wait for its end: a child takes the lock over from a thread that only its parent has. What such a
+// run left is in no executable, since those keep no state between runs.
 class ExecutionLock {
  public:
   void lock() noexcept {

@@ -65,6 +65,19 @@ MeasuredChoice::MeasuredChoice(std::shared_ptr<Executable> compiled,
   candidates_[Race::kRival] = {{ChoiceKind::kLibraryCalls}, std::move(library), {}};
 }
 
+std::shared_ptr<Executable> MeasuredChoice::settled() const {
+  const std::lock_guard<std::mutex> lock(choices_mutex());
+  return settled_;
+}
+
+RunResult MeasuredChoice::run(c10::ArrayRef<at::Tensor> inputs) {
+  if (const auto winner = settled(); winner && winner->is_concurrent()) [[likely]]
+    return winner->run(inputs);
+  const std::lock_guard alone(running_);
+  const auto winner = settled();
+  return winner ? winner->run(inputs) : run_in_race(inputs);
+}
+
 RunResult MeasuredChoice::run_in_race(c10::ArrayRef<at::Tensor> inputs) {
   const Race::Way way = race_.next();
   Executable& executable = *candidates_.at(way).executable;
@@ -123,7 +136,7 @@ MeasuredChoice::Outcome MeasuredChoice::end_race(Race::Way winner, std::vector<i
   if (winner != Race::kFirst) std::swap(candidates_[0], candidates_[1]);
   awaiting_ = !outcome.give_back.empty();
   compiled_again_ |= awaiting_;
-  settled_.store(candidates_[Race::kFirst].executable.get(), std::memory_order_release);
+  settled_ = candidates_[Race::kFirst].executable;
   return outcome;
 }
 
@@ -148,7 +161,7 @@ void MeasuredChoice::compile_again(const std::vector<int64_t>& operations) {
       candidates_[Race::kRival] = {
           {ChoiceKind::kPartlyLibraryCalls, operations}, std::move(made), {}};
       race_ = Race(least_);
-      settled_.store(nullptr, std::memory_order_release);
+      settled_ = nullptr;
       return;
     }
     choice = candidates_[Race::kFirst].choice;

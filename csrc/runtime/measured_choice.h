@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -12,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "runtime/compile_queue.h"
+#include "runtime/execution_lock.h"
 #include "runtime/race.h"
 #include "runtime/step_profile.h"
 
@@ -36,8 +36,9 @@ struct Choice {
 // choice has the backend compile the graph so, in the background, and races that against the
 // winner. Losers are dropped.
 //
-// Run by one thread at a time, as every executable. What a run changes here it changes under a lock
-// that forks take, together with the compile thread.
+// While a race is on, one thread runs at a time, and the others wait for it; afterwards the winner
+// says whether it is concurrent. What a run changes here it changes under a lock that forks take,
+// together with the compile thread.
 class MeasuredChoice final : public Executable,
                              public std::enable_shared_from_this<MeasuredChoice> {
  public:
@@ -56,12 +57,8 @@ class MeasuredChoice final : public Executable,
   MeasuredChoice(std::shared_ptr<Executable> compiled, std::shared_ptr<Executable> library,
                  Surroundings surroundings);
 
-  RunResult run(c10::ArrayRef<at::Tensor> inputs) override {
-    Executable* const settled = settled_.load(std::memory_order_acquire);
-    if (settled != nullptr) [[likely]]
-      return settled->run(inputs);
-    return run_in_race(inputs);
-  }
+  RunResult run(c10::ArrayRef<at::Tensor> inputs) override;
+  bool is_concurrent() const override { return true; }
 
  private:
   class CompileAgain;
@@ -84,10 +81,12 @@ class MeasuredChoice final : public Executable,
   void finish(const Choice& choice, const std::string& report) const;
 
   const Surroundings surroundings_;
-  // Null while a race is on. Set by who runs, and set to null on the compile thread.
-  std::atomic<Executable*> settled_{nullptr};
+  std::shared_ptr<Executable> settled() const;
+
+  ExecutionLock running_;  // held by who runs, unless that is a winner that is concurrent
   // Guarded by one lock of all choices (measured_choice.cpp); executables are called without it,
-  // because only their runner replaces them, and the rival only while there is none:
+  // because only who holds running_ replaces them, and the rival only while there is none:
+  std::shared_ptr<Executable> settled_;  // the winner; null while a race is on
   std::array<Candidate, 2> candidates_;  // by Race::Way
   Race race_;
   bool compiled_again_ = false, awaiting_ = false;  // asked for; and not there yet

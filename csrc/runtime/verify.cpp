@@ -4,7 +4,6 @@
 #include <ATen/ops/clone.h>
 
 #include <algorithm>
-#include <mutex>
 #include <unordered_map>
 
 #include "ops/thread_state.h"
@@ -89,11 +88,7 @@ RunResult run_and_verify(const CompiledTrace::Version& version, const Tape& tape
   for (const at::Tensor& input : inputs) copied_inputs.push_back(copies.copy(input));
   for (size_t i = 0; i < described.size(); ++i) values[described[i].value] = copied_inputs[i];
 
-  RunResult result;
-  {
-    const std::lock_guard alone(*version.running);
-    result = version.executable->run(inputs);
-  }
+  RunResult result = version.run(inputs);
   const UnprofiledRun compared;
   const auto failure = run_steps(steps, values, device);
   TORCH_CHECK(failure.has_value() == result.failure.has_value(),

@@ -84,12 +84,6 @@ void append_numbers(const Tape& tape, c10::ArrayRef<uint32_t> words, std::vector
   }
 }
 
-// Several threads may know the trace; an executable is run by one at a time.
-RunResult run_alone(const CompiledTrace::Version& version, c10::ArrayRef<at::Tensor> inputs) {
-  const std::lock_guard alone(*version.running);
-  return version.executable->run(inputs);
-}
-
 // What is to be reported of a run that failed although the same operations then succeed: a device
 // that runs behind the host tells of what earlier windows left to it wherever one waits, and only
 // once. Memory that a plan wants and operations do not is no such news. The operation is the one
@@ -247,8 +241,8 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
       const ScopedGlobalState state(key_.state);
       const c10::OptionalStreamGuard stream(stream_);
       append_numbers(tape_, version.graph.numbers, numbers, inputs);
-      result = config().verify ? run_and_verify(version, tape_, inputs, device())
-                               : run_alone(version, inputs);
+      result =
+          config().verify ? run_and_verify(version, tape_, inputs, device()) : version.run(inputs);
     } catch (...) {  // run() should report, not raise; nothing is known of what was done
       result.outputs.assign(version.graph.output_storages.size(), {});
       result.failure = RunFailure{0, std::current_exception()};

@@ -15,8 +15,9 @@ class ReferenceBackend final : public Backend {
 
   std::shared_ptr<Executable> compile(std::shared_ptr<torch::jit::Graph> graph,
                                       const CompileOptions& options) override {
-    return std::make_shared<PlanExecutable>(library_plan(*graph, options.device, options.verify),
-                                            std::make_unique<Launcher>(options.device));
+    return std::make_shared<PlanExecutable>(
+        library_plan(*graph, options.device, options.verify),
+        std::make_unique<Launcher>(options.device, /*concurrent=*/true));
   }
 };
 
