@@ -28,7 +28,9 @@ void InspectedArguments::inspect(const at::Tensor& tensor) {
   see(impl->device().index());
   StorageState& state = impl->state();
   if (state.error && tensors_.size() == 1 && op_.effects->overwrites_first_argument) heal(*impl);
-  recorder_.resolve(impl->binding, state);
+  recorder_.resolve(impl->binding, state, [&] {
+    return !op_.effects->known || op_.effects->arguments[starts_.size() - 1].writes;
+  });
   note(kExported, state.exported);
   note(kInWindow, recorder_.binds(state));
 }
@@ -113,11 +115,13 @@ void InspectedArguments::fix_offsets(OpenOperation& operation) const {
   if (op_.offsets == OffsetNeed::kOfAll) {
     for (const LazyTensorImpl* const tensor : tensors_)
       if (tensor) operation.fix_offsets(tensor->state(), OffsetKind::kAbsolute);
-    return;
   }
   const OffsetKind kind =
-      op_.offsets == OffsetNeed::kOfWritten ? OffsetKind::kAbsolute : OffsetKind::kRelative;
-  for_each_written([&](const StorageState& state) { operation.fix_offsets(state, kind); });
+      op_.offsets == OffsetNeed::kRelative ? OffsetKind::kRelative : OffsetKind::kAbsolute;
+  for_each_written([&](StorageState& state) {
+    operation.writes(state);
+    operation.fix_offsets(state, kind);
+  });
 }
 
 void InspectedArguments::note_pending_writes() const {
@@ -136,7 +140,7 @@ std::optional<IndexRange> InspectedArguments::range_of(int64_t dim, bool or_from
 // pending.
 bool InspectedArguments::known_outside(size_t tensor, const IndexRange& range) const {
   if (LazyTensorImpl* const index = tensors_[tensor]) {
-    const StorageState& state = index->state();
+    StorageState& state = index->state();
     const bool stale = recorder_.binds(state) && state.written_in == state.window;
     return state.resident() && !stale && !all_within(index->resident_inner(), range);
   }

@@ -32,24 +32,30 @@ void OpenOperation::end_early() noexcept {
 
 bool OpenOperation::input(ValueBinding& binding, StorageState& storage, const c10::TensorImpl& impl,
                           int64_t storage_bytes, uint8_t flags) {
+  using Binding = Recorder::Binding;
   Window& window = this->window();
+  if (const auto known = window.shared_value(impl, storage)) [[unlikely]] {
+    word(make_word(Tag::kValue, *known, 0, flags));
+    return false;
+  }
   const ValueBinding value = window.new_value();
   const bool first = !window.binds(storage);
-  Recorder* other = nullptr;
-  uint32_t slot = storage.slot;
+  Binding bound = !first && window.shares(storage) ? Binding::kShared : Binding::kOwn;
+  uint32_t slot = window.slot_of(storage);
   if (first) {
     const RecordingGuard lock = lock_ ? RecordingGuard() : RecordingGuard(recording_lock());
-    other = recorder_.take_over(storage);
-    if (other) [[unlikely]] {
-      others_.push_back(other);
+    bound = recorder_.take_over(storage, others_);
+    if (bound == Binding::kOwn) [[likely]]
+      slot = window.bind_storage(storage, storage_bytes, false, 0);
+    else if (bound == Binding::kShared)
+      slot = window.share_storage(storage, impl, storage_bytes);
+    else
       slot = window.describe_foreign_storage(storage_bytes);
-    } else {
-      window.bind_storage(storage, storage_bytes, false, 0);
-      slot = storage.slot;
-    }
   }
-  if (!other) [[likely]]
+  if (bound == Binding::kOwn) [[likely]]
     binding = value;
+  else if (bound == Binding::kShared)
+    window.name_shared_value(impl, storage, value.slot);
   word(make_word(Tag::kInput, value.slot, 0, flags));
   const InputOffset offset =
       window.describe_offset(slot, impl.storage_offset() * int64_t(impl.itemsize()));
@@ -64,6 +70,18 @@ void OpenOperation::cpu_tensor(const at::Tensor& tensor) {
   word(make_word(Tag::kCpuTensor, window().new_value().slot));
   window().tape().contiguous_metadata(tensor.sizes(), tensor.scalar_type());
   if (window().mode() == Window::Mode::kDeferring) window().add_snapshot(tensor);
+}
+
+void OpenOperation::write_shared(StorageState& storage) {
+  Window& window = this->window();
+  const RecordingGuard lock = lock_ ? RecordingGuard() : RecordingGuard(recording_lock());
+  const size_t before = others_.size();
+  recorder_.add_conflicting(storage, /*writes=*/true, others_);
+  if (others_.size() > before || window.mode() != Window::Mode::kDeferring ||
+      !window.shares(storage))
+    return;
+  recorder_.take_over(storage, others_);
+  window.own_shared(storage);
 }
 
 bool OpenOperation::match() {
@@ -109,7 +127,7 @@ void OpenOperation::output(OutputMetadata::Kind kind, uint32_t source, const c10
   else if (!window.binds(storage))
     window.invalidate_slots();
   window.tape().output(kind, source, impl, offset, storage_bytes, flags, binding.slot,
-                       storage.slot);
+                       window.slot_of(storage));
 }
 
 void OpenOperation::end() {

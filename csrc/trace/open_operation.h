@@ -12,8 +12,6 @@
 // taken from the tape again.
 #pragma once
 
-#include <c10/util/SmallVector.h>
-
 #include <vector>
 
 #include "ops/operator_info.h"
@@ -52,8 +50,13 @@ class OpenOperation {
   void cpu_tensor(const at::Tensor& tensor);
 
   // Behind all arguments: the offsets of inputs over the storage matter from here on.
-  void fix_offsets(const StorageState& storage, OffsetKind kind) {
-    if (window().binds(storage)) window().fix_offsets(storage.slot, kind);
+  void fix_offsets(StorageState& storage, OffsetKind kind) {
+    if (window().binds(storage)) window().fix_offsets(window().slot_of(storage), kind);
+  }
+  // Behind all arguments: the operation writes the storage.
+  void writes(StorageState& storage) {
+    if (storage.readers.load(std::memory_order_acquire) != 0) [[unlikely]]
+      write_shared(storage);
   }
 
   // True: the operation is deferred. False: run it now; the lock is released.
@@ -93,6 +96,7 @@ class OpenOperation {
   void end_early() noexcept;
   bool input(ValueBinding& binding, StorageState& storage, const c10::TensorImpl& impl,
              int64_t storage_bytes, uint8_t flags);
+  void write_shared(StorageState& storage);
 
   Recorder& recorder_;
   const OperatorInfo& op_;
@@ -100,7 +104,7 @@ class OpenOperation {
   State state_ = State::kRecording;
   size_t inputs_before_;  // inputs of the window when the operation began
   // Recorders of other threads that deferred work on one of its inputs after that was resolved.
-  c10::SmallVector<Recorder*, 1> others_;
+  Recorder::Others others_;
   RecordingGuard lock_;  // not held where the window was eager already, see prepare_window()
 };
 

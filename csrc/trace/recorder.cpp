@@ -32,26 +32,32 @@ void Recorder::raise_error(RecordingGuard& lock) {
   std::rethrow_exception(error);
 }
 
-void Recorder::resolve_unusual(const ValueBinding& binding, StorageState& storage) {
+void Recorder::resolve_unusual(const ValueBinding& binding, StorageState& storage, bool writes) {
   if (storage.error) std::rethrow_exception(*storage.error);
-  Recorder* other = storage.recorder.load(std::memory_order_acquire);
-  if (other && other != this &&
-      (other->window_.mode() == Window::Mode::kDeferring || !storage.resident())) {
-    other->flush_for_another({FlushReason::kOtherThread});
-    if (storage.error) std::rethrow_exception(*storage.error);
+  Others others;
+  const Recorder* const owner = storage.recorder.load(std::memory_order_acquire);
+  if (writes || (owner && owner != this)) {
+    const RecordingGuard lock(recording_lock());
+    add_conflicting(storage, writes, others);
   }
+  for (Recorder* const other : others) other->flush_for_another({FlushReason::kOtherThread});
+  if (storage.error) std::rethrow_exception(*storage.error);
   // A tensor that took over a pending storage without an operation (set_): the tape has no name for
   // it.
   if (!storage.resident() && binding.window != window_.serial())
     sync({FlushReason::kStorageTakenOver});
 }
 
-Recorder* Recorder::take_over(StorageState& storage) {
+Recorder::Binding Recorder::take_over(StorageState& storage, Others& others) {
   Recorder* const other = storage.recorder.load(std::memory_order_relaxed);
-  if (!other || other == this) return nullptr;
-  if (other->window_.mode() == Window::Mode::kDeferring) return other;
+  if (!other || other == this) return Binding::kOwn;
+  if (other->window_.mode() == Window::Mode::kDeferring) {
+    const size_t before = others.size();
+    add_conflicting(storage, /*writes=*/false, others);
+    return others.size() == before ? Binding::kShared : Binding::kForeign;
+  }
   if (window_.mode() == Window::Mode::kDeferring) other->window_.hand_over(storage);
-  return nullptr;
+  return Binding::kOwn;
 }
 
 // ---------------------------------------------------------------- one operation

@@ -10,6 +10,8 @@
 // pending here runs the window in its stead. See recording_lock.h for what the lock guards.
 #pragma once
 
+#include <c10/util/SmallVector.h>
+
 #include <exception>
 #include <memory>
 
@@ -32,17 +34,24 @@ class Recorder {
   // The calling thread's.
   static Recorder& current() { return of_thread_ ? *of_thread_ : lease_for_thread(); }
 
-  // Before an operation: raises the error of a poisoned storage, runs another thread's window that
-  // has deferred work on the storage, and flushes where the value cannot be named on the tape.
+  // Before an operation: raises the error of a poisoned storage, runs other threads' windows that
+  // have deferred a write to the storage, or a read where the operation writes, and flushes where
+  // the value cannot be named on the tape.
   void resolve(const ValueBinding& binding, StorageState& storage) {
+    resolve(binding, storage, [] { return true; });
+  }
+  // `writes()`: whether the operation writes the storage. Asked only where that matters.
+  template <class Writes>
+  void resolve(const ValueBinding& binding, StorageState& storage, const Writes& writes) {
     const Recorder* const other = storage.recorder.load(std::memory_order_acquire);
     const bool own = !other || other == this;
     const bool named = storage.resident() || binding.window == window_.serial();
-    if (!own || !named || storage.error) [[unlikely]]
-      resolve_unusual(binding, storage);
+    const bool shared = storage.readers.load(std::memory_order_acquire) != 0;
+    if (!own || shared || !named || storage.error) [[unlikely]]
+      resolve_unusual(binding, storage, writes());
   }
   // The storage is bound in the window that is open now.
-  bool binds(const StorageState& storage) const { return window_.binds(storage); }
+  bool binds(StorageState& storage) const { return window_.binds(storage); }
   // Whether a view of a storage, of the part that `bounds` stands for, is made at the call and not
   // recorded, see ViewHistory. What the window makes itself has no memory where it is deferred.
   bool makes_view_at_call(StorageState& storage, uint64_t bounds) {
@@ -86,11 +95,15 @@ class Recorder {
     if (!deferring_) return WindowState::kCold;
     return learner_of(window_.key()).record_profile(window_, automatic_end);
   }
-  void resolve_unusual(const ValueBinding& binding, StorageState& storage);
-  // The open operation is about to bind the storage; the lock is held. Returns the recorder of
-  // another thread that has deferred work on it, which has to run first, if there is one: another
-  // thread may have recorded since resolve(). Otherwise a deferring window gets to own the storage.
-  Recorder* take_over(StorageState& storage);
+  using Others = c10::SmallVector<Recorder*, 1>;
+  void resolve_unusual(const ValueBinding& binding, StorageState& storage, bool writes);
+  // Adds the recorders of other threads that have to run before one that reads or writes the
+  // storage. The lock is held.
+  void add_conflicting(StorageState& storage, bool writes, Others& others) const;
+  // The open operation is about to bind the storage; the lock is held. Says how, after it has added
+  // to `others` whose windows have to run first: other threads may have recorded since resolve().
+  enum class Binding : uint8_t { kOwn, kShared, kForeign };
+  Binding take_over(StorageState& storage, Others& others);
 
   // --- For the open operation
 

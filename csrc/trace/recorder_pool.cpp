@@ -56,6 +56,20 @@ struct RecorderPool {
   };
 };
 
+void Recorder::add_conflicting(StorageState& storage, bool writes, Others& others) const {
+  Recorder* const owner = storage.recorder.load(std::memory_order_relaxed);
+  if (owner && owner != this) {
+    const bool deferring = owner->window_.mode() == Window::Mode::kDeferring;
+    if (!storage.resident() || (deferring && writes) || owner->window_.defers_write(storage))
+      others.push_back(owner);
+  }
+  if (!writes || storage.readers.load(std::memory_order_relaxed) == 0) return;
+  for (Recorder* const other : RecorderPool::instance().all)
+    if (other != this && other != owner && other->window_.mode() == Window::Mode::kDeferring &&
+        other->window_.shares(storage))
+      others.push_back(other);
+}
+
 Recorder& Recorder::lease_for_thread() {
   static const bool registered =
       (register_at_fork(LockOrder::kRecording, before_fork, after_fork), true);

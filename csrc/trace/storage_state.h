@@ -31,16 +31,20 @@ struct ValueBinding {
 struct StorageState {
   c10::Storage buffer;
   // Serial of the window it was last bound in, and its slot there. A deferring window that owns it
-  // keeps it: that of another recorder then describes the storage without binding it.
+  // keeps it: that of another recorder shares it, or describes it without binding it.
   uint64_t window = 0;
   uint32_t slot = 0;
   uint64_t written_in = 0;  // serial of the window that last deferred a write to it
+  // Windows that read it besides the one that has bound it, see SharedInputs. Who writes the
+  // storage has them run first. Changed under the recording lock, read without it as `recorder` is.
+  std::atomic<uint32_t> readers{0};
   // Shared with others (DLPack, other processes): operations on it run at the call. Another thread
   // may say so, that of a queue for instance.
   std::atomic<bool> exported{false};
   // The recorder whose table of owners this storage stands in. A deferring window enters every
-  // storage it reads or writes, and must run before another thread touches it; one that runs at
-  // once enters only what it makes, to know what is live when it closes, and hands it over to a
+  // storage it reads or writes and shares with no other. Where it writes, it must run before
+  // another thread touches the storage; where it only reads, before another writes. One that runs
+  // at once enters only what it makes, to know what is live when it closes, and hands it over to a
   // deferring one. Written under the recording lock; read without it to see whether another
   // thread's window must run first.
   std::atomic<Recorder*> recorder{nullptr};

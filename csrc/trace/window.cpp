@@ -144,6 +144,7 @@ c10::Stream Window::current_stream(c10::DeviceIndex device) {
 void Window::close(RecordingGuard& lock) {
   for (const BoundStorage& storage : storages_)
     if (storage.owner) storage.owner->recorder.store(nullptr, std::memory_order_release);
+  shared_.clear();
   storages_.clear();
   input_offsets_.clear();
   tape_.clear();

@@ -23,6 +23,7 @@
 #include "tape/tape.h"
 #include "trace/global_state.h"
 #include "trace/recording_lock.h"
+#include "trace/shared_inputs.h"
 #include "trace/storage_state.h"
 
 namespace torch_lazy {
@@ -93,18 +94,48 @@ class Window {
 
   // --- What is bound in it
 
-  bool binds(const StorageState& storage) const { return storage.window == serial_; }
+  bool binds(StorageState& storage) const { return storage.window == serial_ || shares(storage); }
+  // It reads a storage that a window of another thread has bound.
+  bool shares(StorageState& storage) const {
+    return !shared_.empty() && shared_.slot_of(storage).has_value();
+  }
+  // Of a storage that it binds.
+  uint32_t slot_of(StorageState& storage) const {
+    if (shared_.empty()) [[likely]]
+      return storage.slot;
+    return shared_.slot_of(storage).value_or(storage.slot);
+  }
+  // It has deferred a write to the storage.
+  bool defers_write(const StorageState& storage) const {
+    return mode_ == Mode::kDeferring && storage.written_in == serial_;
+  }
   // The storage is no input but made by one of its operations.
   bool makes(const StorageState& storage) const {
-    return binds(storage) && storage.slot < storages_.size() && storages_[storage.slot].made;
+    return storage.window == serial_ && storage.slot < storages_.size() &&
+           storages_[storage.slot].made;
   }
   ValueBinding new_value() { return {serial_, tape_.values++}; }
-  // Gives the storage the next slot. The lock is held.
-  void bind_storage(StorageState& storage, int64_t bytes, bool made, uint32_t root);
-  // The next slot for a storage that the deferring window of another recorder has bound, and keeps.
+  // Gives the storage the next slot, and returns it. The lock is held.
+  uint32_t bind_storage(StorageState& storage, int64_t bytes, bool made, uint32_t root);
+  // The next slot for a storage on which the window of another recorder has deferred work, which
+  // keeps it bound and runs before the open operation.
   uint32_t describe_foreign_storage(int64_t bytes) {
     invalidate_slots();
     return add_slot({nullptr, bytes, false});
+  }
+  // The next slot for a storage that the window of another recorder has bound and only reads, as
+  // this one does. The lock is held. `tensor` lies on the storage.
+  uint32_t share_storage(StorageState& storage, const c10::TensorImpl& tensor, int64_t bytes);
+  // It writes the storage, which no other window reads any more, and is to own it.
+  void own_shared(StorageState& storage);
+  std::optional<uint32_t> shared_value(const c10::TensorImpl& tensor, StorageState& storage) const {
+    if (shared_.empty()) [[likely]]
+      return std::nullopt;
+    return shared_.value_of(tensor, storage);
+  }
+  void name_shared_value(const c10::TensorImpl& tensor, const StorageState& storage,
+                         uint32_t value) {
+    shared_.add_value(tensor, storage, value);
   }
   // The storage dies: it is no longer an output.
   void unbind(StorageState& storage) noexcept;
@@ -184,11 +215,29 @@ class Window {
   Tape tape_;
   std::vector<BoundStorage> storages_;
   InputOffsets input_offsets_;  // by storage slot
+  SharedInputs shared_;
   std::vector<at::Tensor> inputs_;
   int64_t held_bytes_ = 0;
 };
 
-inline void Window::bind_storage(StorageState& storage, int64_t bytes, bool made, uint32_t root) {
+inline uint32_t Window::share_storage(StorageState& storage, const c10::TensorImpl& tensor,
+                                      int64_t bytes) {
+  const uint32_t slot = add_slot({nullptr, bytes, false});
+  shared_.add(storage, *tensor.unsafe_storage().unsafeGetStorageImpl(), slot);
+  return slot;
+}
+
+inline void Window::own_shared(StorageState& storage) {
+  const uint32_t slot = slot_of(storage);
+  shared_.remove(storage);
+  storage.window = serial_;
+  storage.slot = slot;
+  storage.recorder.store(&owner_, std::memory_order_release);
+  storages_[slot].owner = &storage;
+}
+
+inline uint32_t Window::bind_storage(StorageState& storage, int64_t bytes, bool made,
+                                     uint32_t root) {
   storage.window = serial_;
   StorageState* owner = nullptr;
   if ((made || mode_ == Mode::kDeferring) && !storage.recorder.load(std::memory_order_relaxed)) {
@@ -197,6 +246,7 @@ inline void Window::bind_storage(StorageState& storage, int64_t bytes, bool made
   }
   storage.slot = add_slot({owner, bytes, made, root});
   if (made) held_bytes_ += bytes;
+  return storage.slot;
 }
 
 }  // namespace torch_lazy

@@ -12,6 +12,8 @@ import pytest
 import torch
 from behaviour import LAZY, hot, run_script, same, wait_for_compiles
 
+from torch_lazy import metrics
+
 THREADS = 4
 
 
@@ -206,6 +208,46 @@ def test_a_thread_keeps_its_order_while_another_waits_for_it(device):
             seen.append(one.submit(part.tolist).result())
 
     assert seen == [[1.0] * 8] * len(seen)
+
+
+def total(tensor: torch.Tensor) -> float:
+    return (tensor + 1).sum().item()
+
+
+def test_threads_that_read_one_tensor_record_beside_each_other(device):
+    shared = torch.randn(8, 8).to(device)
+    before = metrics()
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as two:
+        for _ in range(20):
+            first = one.submit(lambda: shared * 2 + shared.t()).result()
+            second = two.submit(lambda: shared * 2 + shared.t()).result()
+            one.submit(total, first).result()
+            two.submit(total, second).result()
+            wait_for_compiles()
+
+    counts = metrics()
+    assert counts["windows"]["hot"] - before["windows"].get("hot", 0) > 20
+    reason = "used by another thread"
+    assert counts["flushes"].get(reason, 0) == before["flushes"].get(reason, 0)
+
+
+@pytest.mark.parametrize("writer", [0, 1, 2])
+def test_what_threads_read_of_one_tensor_is_from_before_another_writes_it(device, writer):
+    """Two threads have deferred reads of one tensor when one of them, or a third, writes it."""
+    shared = torch.full((8, 8), 1.0).to(device)
+    passes = 20
+    seen = []
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as two, ThreadPoolExecutor(1) as three:
+        for _ in range(passes):
+            first = one.submit(lambda: shared * 2).result()
+            second = two.submit(lambda: shared * 3).result()
+            (one, two, three)[writer].submit(lambda: shared.mul_(-1)).result()
+            totals = [(one, first), (two, second), ((one, two, three)[writer], shared)]
+            seen.append([pool.submit(total, tensor).result() for pool, tensor in totals])
+            wait_for_compiles()
+
+    signs = [(-1) ** i for i in range(passes)]
+    assert seen == [[64 * (1 + 2 * sign), 64 * (1 + 3 * sign), 64 * (1 - sign)] for sign in signs]
 
 
 WRITES = {
