@@ -44,6 +44,7 @@ class Call {
 
   // All arguments are encoded. True: the operation is deferred.
   bool match() {
+    if (op_.writes) arguments_.settle_writes(*operation_);
     if (op_.offsets != OffsetNeed::kNone) arguments_.fix_offsets(*operation_);
     return operation_->match();
   }

@@ -18,11 +18,12 @@
 namespace torch_lazy {
 namespace {
 
-const at::Tensor& synchronized_inner(const at::Tensor& tensor, Flush flush) {
+// Of a tensor that is read, or written where it is a copy's target.
+const at::Tensor& synchronized_inner(const at::Tensor& tensor, Flush flush, bool writes = false) {
   LazyTensorImpl* impl = lazy_impl(tensor);
   if (!impl) return tensor;
   Recorder& recorder = Recorder::current();
-  recorder.resolve(impl->binding, impl->state());
+  recorder.resolve(impl->binding, impl->state(), [writes] { return writes; });
   recorder.sync(flush);
   return impl->inner();
 }
@@ -74,7 +75,8 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
     }
   } else if (from && (!to || between_devices)) {
     const at::Tensor& inner = synchronized_inner(source, {FlushReason::kCopyToCpu});
-    const at::Tensor target = to ? synchronized_inner(self, {FlushReason::kCopyToCpu}) : self;
+    const at::Tensor target =
+        to ? synchronized_inner(self, {FlushReason::kCopyToCpu}, /*writes=*/true) : self;
     const StepThreadState state;
     const DispatchedOperation dispatched(op);
     target.copy_(inner, non_blocking);

@@ -118,10 +118,11 @@ void InspectedArguments::fix_offsets(OpenOperation& operation) const {
   }
   const OffsetKind kind =
       op_.offsets == OffsetNeed::kRelative ? OffsetKind::kRelative : OffsetKind::kAbsolute;
-  for_each_written([&](StorageState& state) {
-    operation.writes(state);
-    operation.fix_offsets(state, kind);
-  });
+  for_each_written([&](StorageState& state) { operation.fix_offsets(state, kind); });
+}
+
+void InspectedArguments::settle_writes(OpenOperation& operation) const {
+  for_each_written([&](StorageState& state) { operation.writes(state); });
 }
 
 void InspectedArguments::note_pending_writes() const {

@@ -51,6 +51,8 @@ class InspectedArguments {
   // Where those of a schema argument start.
   size_t start(size_t schema_argument) const { return starts_[schema_argument]; }
 
+  // The arguments are on the tape: the window comes to own what the operation writes.
+  void settle_writes(OpenOperation& operation) const;
   // The arguments are on the tape: says there where inputs lie that the operation writes, or whose
   // offsets it looks at.
   void fix_offsets(OpenOperation& operation) const;

@@ -6,6 +6,7 @@
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 
 #include "backend/execution_device.h"
+#include "base/fork.h"
 
 namespace torch_lazy {
 namespace {
@@ -66,8 +67,12 @@ const at::Tensor& LazyTensorImpl::inner() {
 const at::Tensor& LazyTensorImpl::resident_inner() {
   StorageState& state = this->state();
   TORCH_INTERNAL_ASSERT(state.resident(), "a lazy storage has neither memory nor a window");
-  if (!inner_.defined()) {
-    inner_ = make_inner(state.buffer, *this);
+  if (!inner_.defined()) [[unlikely]] {
+    // Threads may read the tensor for the first time at the same moment.
+    static auto* const mutex = new ForkSafeMutex(LockOrder::kLeaf);
+    at::Tensor made = make_inner(state.buffer, *this);
+    const std::lock_guard lock(*mutex);
+    if (!inner_.defined()) inner_ = std::move(made);
   } else if (tensor_flags(*inner_.unsafeGetTensorImpl()) != tensor_flags(*this)) {
     // _conj() flips the bit of the outer tensor after its alias was made.
     inner_ = make_inner(state.buffer, *this);

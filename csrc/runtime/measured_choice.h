@@ -36,9 +36,9 @@ struct Choice {
 // choice has the backend compile the graph so, in the background, and races that against the
 // winner. Losers are dropped.
 //
-// While a race is on, one thread runs at a time, and the others wait for it; afterwards the winner
-// says whether it is concurrent. What a run changes here it changes under a lock that forks take,
-// together with the compile thread.
+// While a race is on, one thread runs at a time, and the others wait for it; afterwards it is the
+// winner that says whether it is concurrent. What a run changes here it changes under a lock that
+// forks take, together with the compile thread.
 class MeasuredChoice final : public Executable,
                              public std::enable_shared_from_this<MeasuredChoice> {
  public:
@@ -80,9 +80,9 @@ class MeasuredChoice final : public Executable,
   void compile_again(const std::vector<int64_t>& operations);
   void finish(const Choice& choice, const std::string& report) const;
 
-  const Surroundings surroundings_;
   std::shared_ptr<Executable> settled() const;
 
+  const Surroundings surroundings_;
   ExecutionLock running_;  // held by who runs, unless that is a winner that is concurrent
   // Guarded by one lock of all choices (measured_choice.cpp); executables are called without it,
   // because only who holds running_ replaces them, and the rival only while there is none:

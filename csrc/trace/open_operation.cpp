@@ -80,7 +80,7 @@ void OpenOperation::write_shared(StorageState& storage) {
   if (others_.size() > before || window.mode() != Window::Mode::kDeferring ||
       !window.shares(storage))
     return;
-  recorder_.take_over(storage, others_);
+  recorder_.take_over(storage, others_);  // from an eager window; no other is in the way
   window.own_shared(storage);
 }
 

@@ -103,7 +103,8 @@ class OpenOperation {
   LocationId location_ = kNoLocation;
   State state_ = State::kRecording;
   size_t inputs_before_;  // inputs of the window when the operation began
-  // Recorders of other threads that deferred work on one of its inputs after that was resolved.
+  // Recorders of other threads whose windows have to run first: since its arguments were resolved
+  // they have deferred a write to one, or a read of what it writes.
   Recorder::Others others_;
   RecordingGuard lock_;  // not held where the window was eager already, see prepare_window()
 };

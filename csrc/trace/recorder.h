@@ -50,8 +50,14 @@ class Recorder {
     if (!own || shared || !named || storage.error) [[unlikely]]
       resolve_unusual(binding, storage, writes());
   }
-  // The storage is bound in the window that is open now.
-  bool binds(StorageState& storage) const { return window_.binds(storage); }
+  // The window that is open now has the storage: bound, or shared with the one that has bound it.
+  // Not for who holds the lock.
+  bool binds(StorageState& storage) const {
+    if (storage.window == window_.serial()) return true;
+    if (storage.readers.load(std::memory_order_acquire) == 0) return false;
+    const RecordingGuard lock(recording_lock());  // another thread may close the window
+    return window_.shares(storage);
+  }
   // Whether a view of a storage, of the part that `bounds` stands for, is made at the call and not
   // recorded, see ViewHistory. What the window makes itself has no memory where it is deferred.
   bool makes_view_at_call(StorageState& storage, uint64_t bounds) {
@@ -68,7 +74,8 @@ class Recorder {
   // Runs this window in its owner's stead; an error stays for the owner's next sync.
   void flush_for_another(Flush flush);
 
-  // The storage dies: it is no longer an output of its window.
+  // The storage dies: it is no longer an output of its window, and windows that read it keep its
+  // memory from now on.
   static void forget(StorageState& storage) noexcept;
   // Whether operations of the calling thread may be deferred. Where they may not, they run at the
   // call and nothing is learnt. Runs what is pending; returns what was set before.

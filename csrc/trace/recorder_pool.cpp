@@ -13,13 +13,6 @@ void Recorder::begin_thread() {
   deterministic_learner_.begin_thread();
 }
 
-void Recorder::forget(StorageState& storage) noexcept {
-  if (!storage.recorder.load(std::memory_order_acquire)) return;
-  const RecordingGuard lock(recording_lock());
-  if (Recorder* recorder = storage.recorder.load(std::memory_order_relaxed))
-    recorder->window_.unbind(storage);
-}
-
 // Recorders outlive their threads: a thread that ends hands its recorder, with all it knows, to the
 // next.
 struct RecorderPool {
@@ -55,6 +48,18 @@ struct RecorderPool {
     }
   };
 };
+
+void Recorder::forget(StorageState& storage) noexcept {
+  if (!storage.recorder.load(std::memory_order_acquire) &&
+      storage.readers.load(std::memory_order_acquire) == 0)
+    return;
+  const RecordingGuard lock(recording_lock());
+  if (Recorder* recorder = storage.recorder.load(std::memory_order_relaxed))
+    recorder->window_.unbind(storage);
+  if (storage.readers.load(std::memory_order_relaxed) == 0) return;
+  for (Recorder* const reader : RecorderPool::instance().all)
+    if (reader->window_.mode() == Window::Mode::kDeferring) reader->window_.keep_shared(storage);
+}
 
 void Recorder::add_conflicting(StorageState& storage, bool writes, Others& others) const {
   Recorder* const owner = storage.recorder.load(std::memory_order_relaxed);

@@ -6,10 +6,9 @@ namespace torch_lazy {
 namespace {
 
 // By a weak count alone: a second strong reference to what Python holds takes the GIL.
-template <class Object>
-c10::weak_intrusive_ptr<Object> weak(Object& object) {
+c10::weak_intrusive_ptr<c10::StorageImpl> weak(c10::StorageImpl& object) {
   c10::raw::weak_intrusive_ptr::incref(&object);
-  return c10::weak_intrusive_ptr<Object>::reclaim(&object);
+  return c10::weak_intrusive_ptr<c10::StorageImpl>::reclaim(&object);
 }
 
 // Sizes, strides, offset and dtype.
@@ -51,8 +50,7 @@ std::optional<uint32_t> SharedInputs::value_of(const c10::TensorImpl& tensor,
 
 void SharedInputs::add_value(const c10::TensorImpl& tensor, const StorageState& storage,
                              uint32_t value) {
-  values_.insert_or_assign(&tensor, Value{weak(const_cast<c10::TensorImpl&>(tensor)), &storage,
-                                          geometry_of(tensor), value});
+  values_.insert_or_assign(&tensor, Value{&storage, geometry_of(tensor), value});
 }
 
 void SharedInputs::clear() {

@@ -5,8 +5,8 @@
 // with one model so record beside each other. Who writes such a storage has all windows run first
 // that read it, see StorageState::readers.
 //
-// Threads: storages are added and looked for under the recording lock, tensors by the window's
-// thread.
+// Threads: those of its window. Of a deferring one all is used under the recording lock, of an
+// eager one by its owner alone; storages are added and removed under the lock in both.
 #pragma once
 
 #include <c10/core/StorageImpl.h>
@@ -46,14 +46,16 @@ class SharedInputs {
   void clear();
 
  private:
-  // Weak, so that nothing else comes to lie at an address that is a key.
   struct Storage {
+    // Weak, so that no other storage comes to lie at an address that is a key.
     c10::weak_intrusive_ptr<c10::StorageImpl> object;
     uint32_t slot;
     bool shared;  // not removed
   };
+  // A tensor that comes to lie at the address of one that died is the same value where it has the
+  // same geometry on the same storage. No reference, not even a weak one: programs may not exchange
+  // the contents of a tensor that has such (torch.utils.swap_tensors).
   struct Value {
-    c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
     const StorageState* storage;
     c10::SmallVector<int64_t, 9> geometry;
     uint32_t value;

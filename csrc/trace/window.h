@@ -139,6 +139,10 @@ class Window {
   }
   // The storage dies: it is no longer an output.
   void unbind(StorageState& storage) noexcept;
+  // A storage that this window shares dies: its memory is kept as an input.
+  void keep_shared(StorageState& storage) noexcept {
+    if (shares(storage)) held_bytes_ += storages_[slot_of(storage)].bytes;
+  }
   // A window of another recorder defers work on the storage and is to own it. This one is eager.
   void hand_over(StorageState& storage) noexcept;
   // How the tape describes where the next input over a storage of that slot lies; offset in bytes.

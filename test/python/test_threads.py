@@ -3,8 +3,11 @@ with work pending."""
 
 from __future__ import annotations
 
+import math
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from queue import Queue
 from random import Random
 from time import perf_counter, sleep
 
@@ -229,6 +232,65 @@ def test_threads_that_read_one_tensor_record_beside_each_other(device):
     assert counts["windows"]["hot"] - before["windows"].get("hot", 0) > 20
     reason = "used by another thread"
     assert counts["flushes"].get(reason, 0) == before["flushes"].get(reason, 0)
+
+
+def test_a_thread_records_while_another_runs_its_window(device):
+    """One thread hands results to another as through a queue, and goes on. Both read the same."""
+    shared = [torch.randn(4).to(device) for _ in range(24)]
+    handed: Queue[torch.Tensor | None] = Queue(4)
+
+    def give() -> None:
+        start = torch.randn(4).to(device)
+        for i in range(400):
+            x = start
+            for k, tensor in enumerate(shared):
+                x = torch.tanh(x + tensor)
+                if k % 8 == 7:
+                    handed.put(x)
+            x.sum().item()
+            if i == 8:
+                wait_for_compiles()
+        handed.put(None)
+
+    def take() -> int:
+        taken = 0
+        while (x := handed.get(timeout=60)) is not None:
+            for tensor in shared[:6]:
+                x = x * tensor
+            taken += math.isfinite(x.sum().item())
+        return taken
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            giving, taken = pool.submit(give), pool.submit(take)
+            giving.result(timeout=120)
+            assert taken.result(timeout=120) == 400 * 3
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_tensors_that_two_threads_read_can_be_swapped(device):
+    first, second = torch.full((8, 8), 1.0).to(device), torch.full((8, 8), 2.0).to(device)
+    seen = []
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as two:
+        for _ in range(12):
+            results = [(pool, pool.submit(lambda: first * 3).result()) for pool in (one, two)]
+            two.submit(torch.utils.swap_tensors, first, second).result()
+            seen.append([pool.submit(total, tensor).result() for pool, tensor in results])
+            wait_for_compiles()
+
+    assert seen == [[64 * 4.0] * 2, [64 * 7.0] * 2] * 6
+
+
+def test_a_tensor_that_threads_read_for_the_first_time_at_once_is_read_right(device):
+    base = [torch.full((4,), float(i)).to(device) for i in range(500)]
+    expected = torch.stack([tensor.cpu() for tensor in base])
+    for _ in range(20):
+        unused = [tensor.detach() for tensor in base]
+        for result in run_threads(lambda _, unused=unused: torch.stack(unused).cpu()):
+            same(result, expected)
 
 
 @pytest.mark.parametrize("writer", [0, 1, 2])
