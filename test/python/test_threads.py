@@ -241,7 +241,7 @@ def test_a_thread_records_while_another_runs_its_window(device):
 
     def give() -> None:
         start = torch.randn(4).to(device)
-        for i in range(400):
+        for i in range(4000):
             x = start
             for k, tensor in enumerate(shared):
                 x = torch.tanh(x + tensor)
@@ -266,7 +266,7 @@ def test_a_thread_records_while_another_runs_its_window(device):
         with ThreadPoolExecutor(2) as pool:
             giving, taken = pool.submit(give), pool.submit(take)
             giving.result(timeout=120)
-            assert taken.result(timeout=120) == 400 * 3
+            assert taken.result(timeout=120) == 4000 * 3
     finally:
         sys.setswitchinterval(interval)
 
