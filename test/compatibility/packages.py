@@ -93,17 +93,72 @@ def torchmetrics(device: str):
 
 
 def lightning(device: str):
-    """Lightning: a `LightningModule` stepped by hand on the device"""
+    """Lightning: `Trainer(accelerator=...)` fits, measures, saves and goes on"""
     import lightning
+    from torch.utils.data import DataLoader, TensorDataset
+    from torchmetrics.classification import MulticlassAccuracy
 
     class Model(lightning.LightningModule):
         def __init__(self):
             super().__init__()
             torch.manual_seed(0)
-            self.layer = torch.nn.Linear(3, 2)
+            self.layer = torch.nn.Linear(4, 3)
+            self.accuracy = MulticlassAccuracy(num_classes=3)
 
         def training_step(self, batch, index):
-            return self.layer(batch).square().mean()
+            return torch.nn.functional.cross_entropy(self.layer(batch[0]), batch[1])
 
-    model = Model().to(device)
-    return model.training_step(torch.ones(2, 3).to(device), 0).item()
+        def validation_step(self, batch, index):
+            self.accuracy(self.layer(batch[0]), batch[1])
+            self.log("accuracy", self.accuracy)
+
+        def configure_optimizers(self):
+            return torch.optim.AdamW(self.parameters(), 1e-2)
+
+    inputs = torch.arange(48.0).view(12, 4).sin()
+    batches = DataLoader(TensorDataset(inputs, inputs.argmax(1) % 3), 4)
+    checkpoint = None
+    with tempfile.TemporaryDirectory() as folder:
+        for epochs in (2, 4):
+            trainer = lightning.Trainer(
+                accelerator=device,
+                devices=1,
+                max_epochs=epochs,
+                default_root_dir=folder,
+                logger=False,
+                enable_progress_bar=False,
+                enable_model_summary=False,
+            )
+            model = Model()
+            trainer.fit(model, batches, batches, ckpt_path=checkpoint)
+            checkpoint = trainer.checkpoint_callback.best_model_path
+    return [trainer.callback_metrics["accuracy"], model.layer.weight]
+
+
+def peft(device: str):
+    """PEFT: LoRA on a small GPT-2, trained, merged"""
+    import transformers
+    from peft import LoraConfig, get_peft_model
+
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        vocab_size=64,
+        n_embd=32,
+        n_layer=2,
+        n_head=2,
+        n_positions=32,
+        embd_pdrop=0,
+        attn_pdrop=0,
+        resid_pdrop=0,
+        pad_token_id=0,
+    )
+    adapted = LoraConfig(r=4, target_modules=["c_attn"], task_type="CAUSAL_LM", fan_in_fan_out=True)
+    model = get_peft_model(transformers.GPT2LMHeadModel(config), adapted).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+    tokens = torch.arange(12).view(1, 12).to(device)
+    for _ in range(3):
+        loss = model(input_ids=tokens, labels=tokens).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return [loss.item(), model.merge_and_unload()(input_ids=tokens).logits]

@@ -11,7 +11,7 @@ import pytest
 from behaviour import run_script
 
 for library in ("transformers", "accelerate"):
-    pytest.importorskip(library, reason=f"{library} is none of the packages that tests need")
+    pytest.importorskip(library, reason=f"{library} is not on machines without network")
 
 pytestmark = pytest.mark.recording
 

@@ -16,6 +16,7 @@ _SHIMS = (
     "generator",
     "gradcheck",
     "inductor",
+    "lightning",
     "multiprocessing",
     "nested",
     "optimizers",
