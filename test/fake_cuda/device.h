@@ -48,6 +48,8 @@ class Device {
   // How many succeed before one fails, on purpose; negative: all do.
   int64_t allocations_before_failure = -1;
   int64_t launches_before_failure = -1;
+  int64_t graphs_before_failure = -1;
+  int64_t graph_launches = 0;  // for tests
 
   // Null stands for the legacy default stream. Raises std::invalid_argument for none of ours.
   CUstream_st& stream(CUstream handle);
@@ -73,7 +75,8 @@ struct Failure {
   CUresult result;
 };
 
-// Counts an allocation or a launch, and raises where it is the one that is to fail.
+// Counts an allocation, a launch or a graph that is instantiated, and raises where it is the one
+// that is to fail.
 inline void fail_if_due(int64_t& before_failure, CUresult result) {
   if (before_failure >= 0 && before_failure-- == 0) throw Failure{result};
 }

@@ -200,12 +200,19 @@ FAKE_CUDA_EXPORT const char* fake_cuda_take_findings() {
   return taken.c_str();
 }
 
-// For tests: that many allocations, and launches, succeed before one fails; negative: all do.
-FAKE_CUDA_EXPORT void fake_cuda_fail(int64_t allocations, int64_t launches) {
+// For tests: that many allocations, launches and graphs succeed before one fails; negative: all do.
+// Returns whether a failure that was asked for before has not come.
+FAKE_CUDA_EXPORT bool fake_cuda_fail(int64_t allocations, int64_t launches, int64_t graphs) {
+  bool awaited = false;
   enter(Needs::kNothing, [&] {
+    const Device& device = Device::get();
+    awaited = device.allocations_before_failure >= 0 || device.launches_before_failure >= 0 ||
+              device.graphs_before_failure >= 0;
     Device::get().allocations_before_failure = allocations;
     Device::get().launches_before_failure = launches;
+    Device::get().graphs_before_failure = graphs;
   });
+  return awaited;
 }
 
 // For tests: from now on the device answers everything with an error, as after a fault in a kernel

@@ -4,24 +4,17 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "fake_cuda/device.h"
 #include "fake_cuda/image.h"
-#include "simt/launch.h"
+#include "fake_cuda/kernel_work.h"
 
 namespace simt = torch_lazy::simt;
 using torch_lazy::fake_cuda::Device;
 using torch_lazy::fake_cuda::enter;
 using torch_lazy::fake_cuda::Failure;
+using torch_lazy::fake_cuda::KernelWork;
 using torch_lazy::fake_cuda::kImageMagic;
 using torch_lazy::fake_cuda::Needs;
-
-// A kernel of a module, and also of a library: the real handles can be cast in launches too.
-struct CUfunc_st {
-  std::shared_ptr<const simt::Program> program;
-  std::string name;
-};
 
 struct CUmod_st {
   std::shared_ptr<const simt::Program> program;
@@ -49,25 +42,6 @@ CUfunc_st* find(CUmod_st& module, const char* name) {
   if (found == module.functions.end()) throw Failure{CUDA_ERROR_NOT_FOUND};
   return &found->second;
 }
-
-// The parameters' values, kept until the launch's turn.
-class Parameters {
- public:
-  Parameters(const simt::KernelEntry& kernel, void** from) {
-    for (int64_t i = 0; i < kernel.parameter_count; ++i) {
-      const char* const begin = static_cast<const char*>(from[i]);
-      values_.emplace_back(begin, begin + kernel.parameter_bytes[i]);
-    }
-  }
-  std::vector<void*> addresses() {
-    std::vector<void*> result;
-    for (std::vector<char>& value : values_) result.push_back(value.data());
-    return result;
-  }
-
- private:
-  std::vector<std::vector<char>> values_;
-};
 
 }  // namespace
 
@@ -120,15 +94,8 @@ FAKE_CUDA_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, u
     if (extra != nullptr) throw Failure{CUDA_ERROR_NOT_SUPPORTED};
     torch_lazy::fake_cuda::fail_if_due(Device::get().launches_before_failure,
                                        CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-    const std::shared_ptr<const simt::Program> program = function->program;
     const simt::Dim3 grid{grid_x, grid_y, grid_z}, block{block_x, block_y, block_z};
-    simt::validate({*program, function->name, grid, block, nullptr, shared_bytes});
-    Parameters values(program->kernel(function->name), parameters);
-    Device::get().enqueue(Device::get().stream(stream), [=, name = function->name]() mutable {
-      const simt::Report report =
-          simt::run(Device::get().memory,
-                    {*program, name, grid, block, values.addresses().data(), shared_bytes});
-      Device::get().take(name, report);
-    });
+    KernelWork(*function, grid, block, shared_bytes, parameters)
+        .enqueue(Device::get().stream(stream));
   });
 }

@@ -39,17 +39,26 @@ def take_findings() -> str:
     return (function() or b"").decode()
 
 
-def fail(allocations: int = -1, launches: int = -1) -> None:
-    """Lets that many allocations, and launches, succeed and then one fail; negative: none fails."""
+def fail(allocations: int = -1, launches: int = -1, graphs: int = -1) -> bool:
+    """Lets that many allocations, launches, and graphs that are made ready, succeed and then one
+    fail; negative: none fails. Whether a failure that was asked for before has not come.
+    """
     function = ctypes.CDLL(str(FOLDER / "libcuda.so.1")).fake_cuda_fail
-    function.argtypes = [ctypes.c_int64, ctypes.c_int64]
-    function.restype = None
-    function(allocations, launches)
+    function.argtypes = [ctypes.c_int64] * 3
+    function.restype = ctypes.c_bool
+    return function(allocations, launches, graphs)
 
 
 def lose_device() -> None:
     """Makes the device answer with an error from now on, until `take_findings`."""
     ctypes.CDLL(str(FOLDER / "libcuda.so.1")).fake_cuda_lose_device()
+
+
+def graph_launches() -> int:
+    """How many graphs of kernels were launched so far."""
+    function = ctypes.CDLL(str(FOLDER / "libcuda.so.1")).fake_cuda_graph_launches
+    function.restype = ctypes.c_int64
+    return function()
 
 
 def replace_in_programs(text: str, by: str) -> None:
