@@ -197,10 +197,12 @@ def _not_compiled() -> str | None:
     return f"fell back: {counted['fallbacks']}" if counted["fallbacks"] else None
 
 
-def check_program(program: Program, device: str, branch_runs: int = 1) -> Difference | None:
+def check_program(
+    program: Program, device: str, branch_runs: int = 1, repetitions: int = REPETITIONS
+) -> Difference | None:
     """Runs a program until it is hot, then its branch, each against the CPU; returns the first
     difference."""
-    plan = [(program.steps, run, str(run + 1)) for run in range(REPETITIONS)]
+    plan = [(program.steps, run, str(run + 1)) for run in range(repetitions)]
     if program.branch_tail:
         plan += [(program.branch, run, f"branch {run + 1}") for run in range(branch_runs)]
     counts = program.compiles and device.startswith(LAZY)

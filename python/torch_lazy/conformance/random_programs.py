@@ -25,7 +25,7 @@ from torch_lazy.conformance.isolated import Outcome, run_isolated, serve
 from torch_lazy.conformance.program import Program, Step
 from torch_lazy.conformance.program_comparison import Difference
 from torch_lazy.conformance.program_generator import OPERATIONS, generate
-from torch_lazy.conformance.program_runner import check_program
+from torch_lazy.conformance.program_runner import REPETITIONS, check_program
 
 _SCRIPT = """from torch_lazy.conformance.program import Bound, Program, Step
 from torch_lazy.conformance.program_runner import check_program
@@ -72,7 +72,11 @@ def _without(p: Program, first: int, count: int) -> Program:
 
 
 def shrink(
-    program: Program, device: str, found: Difference, seconds: float = 20.0
+    program: Program,
+    device: str,
+    found: Difference,
+    seconds: float = 20.0,
+    repetitions: int = REPETITIONS,
 ) -> tuple[Program, Difference]:
     """Removes statements while a difference of the kind remains: large pieces first, then single
     ones."""
@@ -82,7 +86,7 @@ def shrink(
     def differs(candidate: Program) -> Difference | None:
         if time.monotonic() >= deadline:
             return None
-        result = check_program(candidate, device)
+        result = check_program(candidate, device, repetitions=repetitions)
         return result if result and result.is_uncompiled == found.is_uncompiled else None
 
     if not found.repetition.startswith("branch") and program.branch_tail:
@@ -110,14 +114,15 @@ def checked_seed(
     device: str,
     operations: int | None = None,
     shrink_seconds: float = 20.0,
+    repetitions: int = REPETITIONS,
 ) -> dict[str, str] | None:
     """The (shrunk) program of the seed and its first difference, or None if the device agrees."""
     program = generate(seed, profile, operations)
-    found = check_program(program, device)
+    found = check_program(program, device, repetitions=repetitions)
     if found is None:
         return None
     if shrink_seconds:
-        program, found = shrink(program, device, found, shrink_seconds)
+        program, found = shrink(program, device, found, shrink_seconds, repetitions)
     return {"difference": str(found), "script": listing(program, device)}
 
 
@@ -130,6 +135,9 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--operations", type=int, help=f"statements of a program: {OPERATIONS}")
+    parser.add_argument(
+        "--repetitions", type=int, default=REPETITIONS, help="of a program, before its branch"
+    )
     parser.add_argument("--shrink-seconds", type=float, default=20.0)
     parser.add_argument("--max-shown", type=int, default=20, help="failing programs to print whole")
     parser.add_argument("--save", type=Path, help="folder for a script of each failing program")
@@ -169,7 +177,13 @@ def main(arguments: list[str] | None = None) -> int:
     seeds = [str(s) for s in range(argv.seed, argv.seed + argv.programs)]
     own = sys.argv[1:] if arguments is None else arguments
     if argv.worker:
-        given = argv.profile, argv.device, argv.operations, argv.shrink_seconds
+        given = (
+            argv.profile,
+            argv.device,
+            argv.operations,
+            argv.shrink_seconds,
+            argv.repetitions,
+        )
         serve(lambda seed: checked_seed(int(seed), *given))
         return 0
     command = [sys.executable, "-m", __spec__.name, *own, "--worker"]
