@@ -32,7 +32,7 @@ class DeviceRuntime;  // backend/device_runtime.h
 
 // Changed with every incompatible change of this file or of another header that is installed for
 // backends (base/api.h); a library built for another version is refused when it is loaded.
-constexpr int kBackendInterfaceVersion = 10;
+constexpr int kBackendInterfaceVersion = 11;
 
 // What a graph's types do not say of an input.
 struct GraphInput {
@@ -87,6 +87,22 @@ struct StepTime {
   std::chrono::nanoseconds time;
 };
 
+// A run that begins before all operations of its window are recorded. It may be given up: until
+// finish() it has written to no input.
+class StagedRun {
+ public:
+  virtual ~StagedRun() = default;
+
+  // The first `nodes` nodes of the graph are what the program does. Submits what follows from them
+  // and from the inputs that are known; the others are undefined. Returns whether that was
+  // anything. Does not wait for the device, but where a command itself does. What fails is reported
+  // by finish().
+  virtual bool advance(size_t nodes, c10::ArrayRef<at::Tensor> inputs) = 0;
+
+  // The rest, as Executable::run(). Called once, last.
+  virtual RunResult finish(c10::ArrayRef<at::Tensor> inputs) = 0;
+};
+
 class Executable {
  public:
   virtual ~Executable() = default;
@@ -104,6 +120,11 @@ class Executable {
     static_cast<void>(times);
     return run(inputs);
   }
+
+  // A run in stages, of a device that runs behind the host and whose guard can tell whether a
+  // stream is idle. Null where there is none. It does not outlive the executable; other runs may
+  // come between its stages.
+  virtual std::unique_ptr<StagedRun> begin_run() { return nullptr; }
 
   // Whether several threads may run it at a time, those that compute with one model for instance.
   // The same whenever it is asked. Where they may not, they wait for each other.

@@ -18,6 +18,7 @@ constexpr char kRaisedBy[] = "raised by the ";
 struct Submitted {
   Submission number = kNoSubmission;
   SubmittedOperation operation;
+  bool retracted = false;
 };
 
 struct Submissions {
@@ -39,13 +40,18 @@ SubmissionNames& names() {
   return instance;
 }
 
+// Null where it is not remembered. The lock is held.
+Submitted* find(Submissions& all, Submission submission) {
+  if (submission == kNoSubmission || !all.latest) return nullptr;
+  Submitted& found = (*all.latest)[submission % kRemembered];
+  return found.number == submission ? &found : nullptr;
+}
+
 std::optional<SubmittedOperation> operation_of(Submission submission) {
-  if (submission == kNoSubmission) return std::nullopt;
   Submissions& all = submissions();
   const std::lock_guard<std::mutex> lock(all.mutex);
-  if (!all.latest) return std::nullopt;
-  const Submitted& found = (*all.latest)[submission % kRemembered];
-  return found.number == submission ? std::optional(found.operation) : std::nullopt;
+  const Submitted* const found = find(all, submission);
+  return found ? std::optional(found->operation) : std::nullopt;
 }
 
 }  // namespace
@@ -60,6 +66,19 @@ Submission current_submission() {
   const Submission number = ++all.last;
   (*all.latest)[number % kRemembered] = {number, operation};
   return number;
+}
+
+void retract(Submission submission) {
+  Submissions& all = submissions();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  if (Submitted* const found = find(all, submission)) found->retracted = true;
+}
+
+bool is_retracted(Submission submission) {
+  Submissions& all = submissions();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  const Submitted* const found = find(all, submission);
+  return found && found->retracted;
 }
 
 void raise_late(Submission submission, const std::exception_ptr& error) {

@@ -27,6 +27,11 @@ constexpr Submission kNoSubmission = 0;
 // That of the calling thread's operation; kNoSubmission outside of one.
 TORCH_LAZY_API Submission current_submission();
 
+// What the submission's work came to is not used: what went wrong with it is not to be told, as far
+// as the submission is remembered.
+TORCH_LAZY_API void retract(Submission submission);
+TORCH_LAZY_API bool is_retracted(Submission submission);
+
 // Raises the error again, and tells the user which operation it comes from, as far as that is still
 // known: the first one, where a command does several. A c10::Error keeps its type, and is changed,
 // so each is raised by one thread; what is no c10::Error is raised as it is.

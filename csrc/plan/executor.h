@@ -4,14 +4,24 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/Device.h>
+#include <c10/util/SmallVector.h>
 
 #include <memory>
+#include <vector>
 
 #include "backend/backend.h"
 #include "base/api.h"
 #include "plan/plan.h"
+#include "plan/run_schedule.h"
 
 namespace torch_lazy {
+
+// A kernel of a plan with the addresses of its buffers.
+struct KernelLaunch {
+  using Pointers = c10::SmallVector<void*, 8>;
+  const KernelStep* step;
+  Pointers pointers;
+};
 
 // What a run asks of the device. The defaults go through ATen, so that they serve every device that
 // ATen has kernels for; a plan of library calls alone needs nothing else.
@@ -22,16 +32,23 @@ namespace torch_lazy {
 // those of every CUDA operator are. Whatever needs a result on the host waits for the stream:
 // all_within() does, by default, through item().
 //
-// A launcher keeps nothing between runs, and is used by one run at a time unless it is concurrent.
+// A launcher keeps nothing of a run, and is used by one run at a time unless it is concurrent.
 class TORCH_LAZY_API Launcher {
  public:
-  explicit Launcher(c10::Device device, bool concurrent = false)
-      : device_(device), concurrent_(concurrent) {}
+  struct Traits {
+    bool concurrent = false;
+    // Kernels that may be given to launch_together() at once.
+    size_t most_together = 1;
+    // Runs may begin before their windows are recorded, see Executable::begin_run().
+    bool runs_early = false;
+  };
+  explicit Launcher(c10::Device device) : device_(device) {}
+  Launcher(c10::Device device, const Traits& traits) : device_(device), traits_(traits) {}
   virtual ~Launcher() = default;
 
   // Where the tensors of the plan live; library calls go to its kernels.
   c10::Device device() const { return device_; }
-  bool is_concurrent() const { return concurrent_; }
+  const Traits& traits() const { return traits_; }
 
   virtual at::Tensor empty(c10::IntArrayRef sizes, c10::IntArrayRef strides,
                            c10::ScalarType dtype) const;
@@ -46,27 +63,32 @@ class TORCH_LAZY_API Launcher {
   // Starts the kernel over all its work items. `pointers` are its buffers in order; sizes and
   // numbers are the step's. Raises by default: a plan with kernels needs a launcher of its own.
   virtual void launch(const KernelStep& kernel, c10::ArrayRef<void*> pointers) const;
+  // Starts kernels that the plan has one after the other with no other command between them, the
+  // same ones in every run unless one is given up there. `started`: how many of them are on their
+  // way, also where it raises. Only for launchers that may be given several.
+  virtual void launch_together(c10::ArrayRef<KernelLaunch> launches, size_t& started);
 
  private:
   const c10::Device device_;
-  const bool concurrent_;
+  const Traits traits_ = {};
 };
 
-// A plan that can be run. It has no state between runs. The caller holds a StepThreadState, as the
+// A plan that can be run. It keeps nothing of a run. The caller holds a StepThreadState, as the
 // runtime does around every backend's executable.
 class TORCH_LAZY_API PlanExecutable final : public Executable {
  public:
-  PlanExecutable(Plan plan, std::unique_ptr<const Launcher> launcher)
-      : plan_(std::move(plan)), launcher_(std::move(launcher)) {}
+  PlanExecutable(Plan plan, std::unique_ptr<Launcher> launcher);
 
   // With debug output of kDebugGraphs and beyond, prints what each step cost.
   RunResult run(c10::ArrayRef<at::Tensor> inputs) override;
   RunResult run_timed(c10::ArrayRef<at::Tensor> inputs, std::vector<StepTime>& times) override;
-  bool is_concurrent() const override { return launcher_->is_concurrent(); }
+  std::unique_ptr<StagedRun> begin_run() override;
+  bool is_concurrent() const override { return launcher_->traits().concurrent; }
 
  private:
   const Plan plan_;
-  const std::unique_ptr<const Launcher> launcher_;
+  const RunSchedule schedule_;
+  const std::unique_ptr<Launcher> launcher_;
 };
 
 }  // namespace torch_lazy

@@ -20,32 +20,20 @@ bool has_memory(const at::Tensor& tensor) {
   return bytes == 0 || (tensor.storage().nbytes() >= bytes && tensor.storage().data() != nullptr);
 }
 
-class CheckedExecutable final : public Executable {
+class Checks {
  public:
-  CheckedExecutable(std::shared_ptr<Executable> executable, ExpectedOutputs expected,
-                    std::string backend)
-      : executable_(std::move(executable)),
-        expected_(std::move(expected)),
-        backend_(std::move(backend)) {}
+  Checks(ExpectedOutputs expected, std::string backend)
+      : expected_(std::move(expected)), backend_(std::move(backend)) {}
 
-  RunResult run(c10::ArrayRef<at::Tensor> inputs) override {
-    return checked([&] { return executable_->run(inputs); });
-  }
-  RunResult run_timed(c10::ArrayRef<at::Tensor> inputs, std::vector<StepTime>& times) override {
-    return checked([&] { return executable_->run_timed(inputs, times); });
-  }
-  bool is_concurrent() const override { return executable_->is_concurrent(); }
-
- private:
-  template <typename RunBelow>
-  RunResult checked(const RunBelow& run) const {
-    RunResult result = run_below(run);
+  template <typename Run>
+  RunResult checked(const Run& run) const {
+    RunResult result = below(run);
     expected_.check(result, backend_);
     return result;
   }
 
-  template <typename RunBelow>
-  RunResult run_below(const RunBelow& run) const {
+  template <typename Run>
+  auto below(const Run& run) const {
     const StepThreadState state;
     try {
       return run();
@@ -56,9 +44,48 @@ class CheckedExecutable final : public Executable {
     }
   }
 
-  const std::shared_ptr<Executable> executable_;
+ private:
   const ExpectedOutputs expected_;
   const std::string backend_;
+};
+
+class CheckedRun final : public StagedRun {
+ public:
+  CheckedRun(std::unique_ptr<StagedRun> run, const Checks& checks)
+      : run_(std::move(run)), checks_(checks) {}
+
+  bool advance(size_t nodes, c10::ArrayRef<at::Tensor> inputs) override {
+    return checks_.below([&] { return run_->advance(nodes, inputs); });
+  }
+  RunResult finish(c10::ArrayRef<at::Tensor> inputs) override {
+    return checks_.checked([&] { return run_->finish(inputs); });
+  }
+
+ private:
+  const std::unique_ptr<StagedRun> run_;
+  const Checks& checks_;
+};
+
+class CheckedExecutable final : public Executable {
+ public:
+  CheckedExecutable(std::shared_ptr<Executable> executable, Checks checks)
+      : executable_(std::move(executable)), checks_(std::move(checks)) {}
+
+  RunResult run(c10::ArrayRef<at::Tensor> inputs) override {
+    return checks_.checked([&] { return executable_->run(inputs); });
+  }
+  RunResult run_timed(c10::ArrayRef<at::Tensor> inputs, std::vector<StepTime>& times) override {
+    return checks_.checked([&] { return executable_->run_timed(inputs, times); });
+  }
+  std::unique_ptr<StagedRun> begin_run() override {
+    std::unique_ptr<StagedRun> run = checks_.below([&] { return executable_->begin_run(); });
+    return run ? std::make_unique<CheckedRun>(std::move(run), checks_) : nullptr;
+  }
+  bool is_concurrent() const override { return executable_->is_concurrent(); }
+
+ private:
+  const std::shared_ptr<Executable> executable_;
+  const Checks checks_;
 };
 
 }  // namespace
@@ -114,8 +141,8 @@ void ExpectedOutputs::check_output(size_t index, const at::Tensor& output,
 
 std::shared_ptr<Executable> checked_executable(std::shared_ptr<Executable> executable,
                                                ExpectedOutputs expected, std::string backend) {
-  return std::make_shared<CheckedExecutable>(std::move(executable), std::move(expected),
-                                             std::move(backend));
+  return std::make_shared<CheckedExecutable>(std::move(executable),
+                                             Checks(std::move(expected), std::move(backend)));
 }
 
 }  // namespace torch_lazy

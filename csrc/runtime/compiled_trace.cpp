@@ -63,13 +63,6 @@ CompiledTrace::CompiledTrace(Tape tape, DynamicScalars dynamic_scalars, std::vec
   }
 }
 
-RunResult CompiledTrace::Version::run(c10::ArrayRef<at::Tensor> inputs) const {
-  if (executable->is_concurrent()) [[likely]]
-    return executable->run(inputs);
-  const std::lock_guard alone(*running);
-  return executable->run(inputs);
-}
-
 std::shared_ptr<const CompiledTrace::Version> CompiledTrace::version() const {
   const std::lock_guard<std::mutex> lock(traces_mutex());
   return version_;

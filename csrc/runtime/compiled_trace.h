@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <unordered_set>
 #include <vector>
 
@@ -46,9 +47,18 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
     std::shared_ptr<Executable> executable;
     std::shared_ptr<ExecutionLock> running;  // held while an executable runs that is not concurrent
 
-    // Several threads may know the trace. Waits for those that run an executable which one thread
-    // runs at a time.
-    RunResult run(c10::ArrayRef<at::Tensor> inputs) const;
+    // Calls what runs the executable or a part of such a run. Several threads may know the trace:
+    // waits for those that run an executable which one thread runs at a time.
+    template <typename Run>
+    auto alone(const Run& run) const {
+      if (executable->is_concurrent()) [[likely]]
+        return run();
+      const std::lock_guard only(*running);
+      return run();
+    }
+    RunResult run(c10::ArrayRef<at::Tensor> inputs) const {
+      return alone([&] { return executable->run(inputs); });
+    }
   };
   // Null until compiled, and for a trace whose compile failed.
   std::shared_ptr<const Version> version() const;

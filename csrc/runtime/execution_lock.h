@@ -10,7 +10,7 @@ namespace torch_lazy {
 
 // Held while an executable runs that is not concurrent. A run may take long, so a fork does not
 // wait for its end: a child takes the lock over from a thread that only its parent has. What such a
-// run left is in no executable, since those keep no state between runs.
+// run left is in no executable, since those keep nothing of a run.
 class ExecutionLock {
  public:
   void lock() noexcept {

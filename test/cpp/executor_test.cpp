@@ -4,14 +4,14 @@
 
 #include <gtest/gtest.h>
 
-#include "graph_evaluator.h"
-#include "plan/make_plan.h"
 #include "plan/step_times.h"
+#include "planned.h"
 
 namespace torch_lazy {
 namespace {
 
 using Pointers = c10::ArrayRef<void*>;
+using testing::planned;
 
 // Runs every kernel as `function` on the CPU's memory; all else is as Launcher has it.
 class FunctionLauncher final : public Launcher {
@@ -25,13 +25,6 @@ class FunctionLauncher final : public Launcher {
  private:
   const Function function_;
 };
-
-Plan planned(const std::string& text) {
-  const CoreGraph graph = read_core_graph(testing::parse_graph(text));
-  std::vector<GraphInput> inputs;
-  for (size_t i = 0; i < graph.inputs.size(); ++i) inputs.push_back({uint32_t(i), 4096, 0, false});
-  return make_plan(graph, inputs, {16, 1, INT64_MAX, true});
-}
 
 RunResult run(Plan plan, FunctionLauncher::Function function,
               const std::vector<at::Tensor>& inputs) {

@@ -18,7 +18,7 @@ class CpuLauncher final : public Launcher {
  public:
   // `kernels` are those of the plan's kernel steps, in order.
   explicit CpuLauncher(std::vector<CpuKernel> kernels)
-      : Launcher(c10::kCPU, /*concurrent=*/true), kernels_(std::move(kernels)) {}
+      : Launcher(c10::kCPU, {.concurrent = true}), kernels_(std::move(kernels)) {}
 
   at::Tensor empty(c10::IntArrayRef sizes, c10::IntArrayRef strides,
                    c10::ScalarType dtype) const override;

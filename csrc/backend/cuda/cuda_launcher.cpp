@@ -2,7 +2,6 @@
 
 #include <ATen/EmptyTensor.h>
 #include <c10/core/Allocator.h>
-#include <fmt/format.h>
 
 #include <utility>
 
@@ -11,9 +10,16 @@
 #include "codegen/launch_arguments.h"
 
 namespace torch_lazy::cuda {
+namespace {
+
+// Kernels in a graph. The device begins with none of them before all are given to it, so that in a
+// run that begins early it would wait for a long graph; short ones save less.
+constexpr size_t kMostTogether = 32;
+
+}  // namespace
 
 CudaLauncher::CudaLauncher(c10::Device device, std::vector<CudaKernel> kernels)
-    : Launcher(device),
+    : Launcher(device, {.most_together = kMostTogether, .runs_early = true}),
       kernels_(std::move(kernels)),
       guard_(*c10::impl::getDeviceGuardImpl(device.type())) {}
 
@@ -30,19 +36,28 @@ void* CudaLauncher::failure_word() const {
 }
 
 void CudaLauncher::launch(const KernelStep& step, c10::ArrayRef<void*> pointers) const {
-  const CudaKernel& kernel = kernels_[step.index];
-  std::vector<uint64_t> arguments =
-      codegen::launch_arguments(step.lowered, kernel.immediate_bytes, pointers);
-  int64_t begin = 0, end = step.lowered.work_items;
-  void* parameters[] = {arguments.data(), &begin, &end};
   ensure_context(device().index());
-  const Stream stream = guard_.getStreamNativeHandle(guard_.getStream(device()));
-  const codegen::LaunchShape& shape = kernel.shape;
-  const Result result =
-      driver().launch(kernel.code->kernel, shape.grid_x, 1, 1, shape.block_x, shape.block_y, 1,
-                      /*shared_bytes=*/0, stream, parameters, nullptr);
-  if (result != kSuccess) [[unlikely]]
-    check(result, fmt::format("kernel {} cannot be launched", kernel.name));
+  launch_alone(prepared(step, pointers), current_stream());
+}
+
+void CudaLauncher::launch_together(c10::ArrayRef<KernelLaunch> launches, size_t& started) {
+  ensure_context(device().index());
+  std::vector<PreparedLaunch> all;
+  all.reserve(launches.size());
+  for (const KernelLaunch& launch : launches)
+    all.push_back(prepared(*launch.step, launch.pointers));
+  sequences_[{launches.front().step->index, launches.size()}].launch(all, current_stream(),
+                                                                     started);
+}
+
+PreparedLaunch CudaLauncher::prepared(const KernelStep& step, c10::ArrayRef<void*> pointers) const {
+  const CudaKernel& kernel = kernels_[step.index];
+  return {&kernel, codegen::launch_arguments(step.lowered, kernel.immediate_bytes, pointers),
+          step.lowered.work_items};
+}
+
+Stream CudaLauncher::current_stream() const {
+  return guard_.getStreamNativeHandle(guard_.getStream(device()));
 }
 
 }  // namespace torch_lazy::cuda

@@ -4,22 +4,15 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <cstdint>
-#include <memory>
-#include <string>
+#include <map>
+#include <utility>
 #include <vector>
 
-#include "backend/cuda/kernel_library.h"
-#include "codegen/launch_shape.h"
+#include "backend/cuda/cuda_kernel.h"
+#include "backend/cuda/kernel_sequence.h"
 #include "plan/executor.h"
 
 namespace torch_lazy::cuda {
-
-struct CudaKernel {
-  std::shared_ptr<const LoadedKernel> code;
-  codegen::LaunchShape shape;
-  std::vector<uint8_t> immediate_bytes;  // by buffer; see codegen/launch_arguments.h
-  std::string name;
-};
 
 // Launches on the current stream and returns; whoever needs a result on the host waits for that.
 class CudaLauncher final : public Launcher {
@@ -31,10 +24,17 @@ class CudaLauncher final : public Launcher {
                    c10::ScalarType dtype) const override;
   void* failure_word() const override;
   void launch(const KernelStep& step, c10::ArrayRef<void*> pointers) const override;
+  void launch_together(c10::ArrayRef<KernelLaunch> launches, size_t& started) override;
 
  private:
+  PreparedLaunch prepared(const KernelStep& step, c10::ArrayRef<void*> pointers) const;
+  Stream current_stream() const;
+
   const std::vector<CudaKernel> kernels_;
   const c10::impl::DeviceGuardImplInterface& guard_;
+  // By the first one's index among the kernels, and how many they are: fewer than in other runs
+  // where a run was given up between them. Destroyed before the kernels.
+  std::map<std::pair<uint32_t, size_t>, KernelSequence> sequences_;
 };
 
 }  // namespace torch_lazy::cuda

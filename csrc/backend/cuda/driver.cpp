@@ -38,6 +38,13 @@ Driver open_driver() {
   find("cuLibraryGetKernel", driver.library_kernel);
   find("cuMemHostAlloc", driver.allocate_host);
   find("cuLaunchKernel", driver.launch);
+  find("cuGraphCreate", driver.create_graph);
+  find("cuGraphDestroy", driver.destroy_graph);
+  find("cuGraphAddKernelNode_v2", driver.add_kernel_node);
+  find("cuGraphInstantiateWithFlags", driver.instantiate_graph);
+  find("cuGraphExecDestroy", driver.destroy_executable_graph);
+  find("cuGraphExecKernelNodeSetParams_v2", driver.set_kernel_node);
+  find("cuGraphLaunch", driver.launch_graph);
   return driver;
 }
 

@@ -22,6 +22,9 @@ using Context = struct ContextHandle*;  // CUcontext
 using Library = struct LibraryHandle*;  // CUlibrary
 using Kernel = struct KernelHandle*;    // CUkernel, which launches take for a CUfunction
 using Stream = void*;                   // CUstream
+using Graph = struct GraphHandle*;      // CUgraph
+using GraphNode = struct NodeHandle*;   // CUgraphNode
+using ExecutableGraph = struct ExecutableGraphHandle*;  // CUgraphExec
 
 // CUdevice_attribute
 enum class Attribute : int {
@@ -29,6 +32,18 @@ enum class Attribute : int {
   kMaxThreadsPerMultiprocessor = 39,
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
+};
+
+// CUDA_KERNEL_NODE_PARAMS of CUDA 12, its second version.
+struct KernelNode {
+  void* function = nullptr;  // null: `kernel`
+  unsigned grid_x = 1, grid_y = 1, grid_z = 1;
+  unsigned block_x = 1, block_y = 1, block_z = 1;
+  unsigned shared_bytes = 0;
+  void** parameters = nullptr;
+  void** extra = nullptr;
+  Kernel kernel = nullptr;
+  Context context = nullptr;  // null: the current one
 };
 
 // Of cuMemHostAlloc: seen by all contexts, and by devices under the address that the host has.
@@ -59,6 +74,16 @@ struct Driver {
   Result (*launch)(Kernel kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                    Stream stream, void** parameters, void** extra);
+
+  // Graphs. Their calls for kernels copy the parameters' values.
+  Result (*create_graph)(Graph* graph, unsigned flags);
+  Result (*destroy_graph)(Graph graph);
+  Result (*add_kernel_node)(GraphNode* node, Graph graph, const GraphNode* dependencies,
+                            size_t dependency_count, const KernelNode* content);
+  Result (*instantiate_graph)(ExecutableGraph* executable, Graph graph, unsigned long long flags);
+  Result (*destroy_executable_graph)(ExecutableGraph executable);
+  Result (*set_kernel_node)(ExecutableGraph executable, GraphNode node, const KernelNode* content);
+  Result (*launch_graph)(ExecutableGraph executable, Stream stream);
 };
 
 // Opened, not initialized. Raises std::runtime_error where there is none, or one before CUDA 12.

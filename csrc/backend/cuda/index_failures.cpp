@@ -21,6 +21,7 @@ void raise_index_failure() {
   const uint64_t ticket = Word(*failure_word.load()).exchange(0);
   if (ticket == 0) [[likely]]
     return;
+  if (is_retracted(ticket - 1)) return;
   try {
     TORCH_CHECK_INDEX(false, "index out of range in self");
   } catch (const c10::Error&) {

@@ -17,7 +17,7 @@ class ReferenceBackend final : public Backend {
                                       const CompileOptions& options) override {
     return std::make_shared<PlanExecutable>(
         library_plan(*graph, options.device, options.verify),
-        std::make_unique<Launcher>(options.device, /*concurrent=*/true));
+        std::make_unique<Launcher>(options.device, Launcher::Traits{.concurrent = true}));
   }
 };
 
