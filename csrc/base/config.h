@@ -33,6 +33,8 @@ struct Config {
   std::atomic<int64_t> debug{0};          // see base/debug.h
   std::atomic<int64_t> compile_delay{0};  // milliseconds at most before a compile, at random
   std::atomic<int64_t> window_operations{16384};
+  // Between two looks at a device that runs behind the host, see trace/early_run.h; 0 for none.
+  std::atomic<int64_t> early_operations{16};
   // Bytes that the open window keeps alive longer than eager would.
   std::atomic<int64_t> window_bytes{int64_t(1) << 30};
   std::atomic<int64_t> compile_seconds{60};  // see runtime/compile_watch.h; 0 for no limit

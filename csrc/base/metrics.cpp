@@ -40,9 +40,13 @@ const std::vector<std::pair<const char*, Metrics::Counter Metrics::*>>& Metrics:
 
 const std::vector<std::pair<const char*, Metrics::ByName Metrics::*>>& Metrics::counters_by_name() {
   static const auto& table = *new std::vector<std::pair<const char*, ByName Metrics::*>>{
-      {"windows", &Metrics::windows},       {"flushes", &Metrics::flushes},
-      {"syncs", &Metrics::syncs},           {"fallbacks", &Metrics::fallbacks},
-      {"choices", &Metrics::choices},       {"bytes_moved", &Metrics::bytes_moved},
+      {"windows", &Metrics::windows},
+      {"flushes", &Metrics::flushes},
+      {"syncs", &Metrics::syncs},
+      {"fallbacks", &Metrics::fallbacks},
+      {"early_runs", &Metrics::early_runs},
+      {"choices", &Metrics::choices},
+      {"bytes_moved", &Metrics::bytes_moved},
       {"disk_cache", &Metrics::disk_cache},
   };
   return table;

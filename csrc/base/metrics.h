@@ -55,6 +55,7 @@ class Metrics {
   ByName flushes;      // by reason
   ByName syncs;        // by reason
   ByName fallbacks;    // by operator
+  ByName early_runs;   // by what became of them, see trace/early_run.h
   ByName choices;      // of measured windows, by what was chosen
   ByName bytes_moved;  // between host and device, by direction and cause; see offload/
   ByName disk_cache;   // hit, miss, stored, evicted; what failed: refused, broken, not stored

@@ -225,6 +225,10 @@ std::vector<Setting> size_settings() {
              "most operations in a window"),
       number("window_bytes", &Config::window_bytes, 1, INT64_MAX,
              "most bytes of pending results and dead inputs that a deferring window holds"),
+      number(
+          "early_operations", &Config::early_operations, 0, int64_t(1) << 31,
+          "on a device that runs behind the host: after how many more operations of a hot window "
+          "it is asked whether it is idle, and begins with them; 0: never"),
       std::move(rematerialize),
       read_only(choice("allocator", &Config::allocator, {"caching", "system"},
                        "`\"caching\"`: freed memory is kept for the next allocation; `\"system\"`: "

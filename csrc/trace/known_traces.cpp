@@ -16,6 +16,15 @@ uint64_t hash_words(c10::ArrayRef<uint64_t> words) {
   return XXH3_64bits(words.data(), words.size() * sizeof(uint64_t));
 }
 
+// Whether the words of a tape between `begin` and `end` are that operation of the trace.
+bool is_operation(const CompiledTrace& trace, size_t operation, const Tape& tape, size_t begin,
+                  size_t end) {
+  const auto words = trace.tape().words(operation);
+  const auto numbers = trace.dynamic(operation);
+  if (numbers.empty()) return equal_words(words, tape.all_words().slice(begin, end - begin));
+  return matches(tape.all_words(), begin, end, words, numbers);
+}
+
 }  // namespace
 
 void Segment::SideExits::add(std::unique_ptr<Segment> segment) {
@@ -50,9 +59,7 @@ void Segment::SideExits::each(const Tape& tape, size_t begin, size_t end,
 }
 
 bool Segment::matches(size_t index, const Tape& tape, size_t begin, size_t end) const {
-  const auto numbers = dynamic(index);
-  if (numbers.empty()) return equal_words(words(index), tape.all_words().slice(begin, end - begin));
-  return torch_lazy::matches(tape.all_words(), begin, end, words(index), numbers);
+  return is_operation(*trace_, from_ + index, tape, begin, end);
 }
 
 Segment::Segment(std::shared_ptr<CompiledTrace> trace, size_t from)
@@ -162,6 +169,41 @@ void KnownTraces::insert(const std::shared_ptr<CompiledTrace>& trace, bool autom
   }
   cursor.segment_->ends_[cursor.index_] = {trace, automatic_end};
   has_dynamic_scalars_ |= !trace->dynamic_scalars().empty();
+}
+
+bool follows(const CompiledTrace& trace, const Tape& tape, size_t from) {
+  if (tape.size() > trace.tape().size()) return false;
+  for (size_t i = from; i < tape.size(); ++i) {
+    const size_t end = i + 1 < tape.size() ? tape.words_begin(i + 1) : tape.all_words().size();
+    if (!is_operation(trace, i, tape, tape.words_begin(i), end)) return false;
+  }
+  return true;
+}
+
+Segment* KnownTraces::first_segment(const Tape& tape) {
+  const size_t end = tape.size() > 1 ? tape.words_begin(1) : tape.all_words().size();
+  Segment* found = nullptr;
+  root_.side_exits_[0].each(tape, 0, end, [&](Segment* segment) {
+    found = segment;
+    return true;
+  });
+  return found;
+}
+
+std::shared_ptr<CompiledTrace> KnownTraces::expected(const Tape& tape) {
+  const Segment* const segment = first_segment(tape);
+  return segment && !segment->ended_otherwise_ ? segment->last_end_ : nullptr;
+}
+
+void KnownTraces::note_end(const Tape& tape, std::shared_ptr<CompiledTrace> trace) {
+  Segment* const segment = first_segment(tape);
+  if (!segment) return;
+  segment->ended_otherwise_ = segment->last_end_ && segment->last_end_ != trace;
+  segment->last_end_ = std::move(trace);
+}
+
+void KnownTraces::note_wrong_guess(const Tape& tape) {
+  if (Segment* const segment = first_segment(tape)) segment->ended_otherwise_ = true;
 }
 
 }  // namespace torch_lazy

@@ -68,6 +68,9 @@ class Segment {
   };
   std::vector<SideExits> side_exits_;  // by index, size() + 1 of them
   std::vector<End> ends_;              // by index, size() + 1 of them
+  // Of a segment that windows begin with: how the last of them ended that ran as compiled.
+  std::shared_ptr<CompiledTrace> last_end_;
+  bool ended_otherwise_ = false;  // than the one before it
 };
 
 // A place in the tree: `index` operations of `segment` have matched.
@@ -106,6 +109,9 @@ class Cursor {
   size_t index_ = 0;
 };
 
+// Whether operations [from, tape.size()) of the tape are the trace's. None is open.
+bool follows(const CompiledTrace& trace, const Tape& tape, size_t from);
+
 class KnownTraces {
  public:
   // Makes the trace matchable from the root on.
@@ -113,8 +119,18 @@ class KnownTraces {
   bool empty() const { return root_.side_exits_[0].by_words.empty(); }
   Cursor start() { return Cursor(this); }
 
+  // What a window that begins as the tape does is likely to be: what the last one was. Null where
+  // that differed from the one before it, or there was none.
+  std::shared_ptr<CompiledTrace> expected(const Tape& tape);
+  // The window on the tape ended as that trace, and ran so.
+  void note_end(const Tape& tape, std::shared_ptr<CompiledTrace> trace);
+  // It was not what was expected.
+  void note_wrong_guess(const Tape& tape);
+
  private:
   friend class Cursor;
+  // A segment of the tape's first operation; null where there is none.
+  Segment* first_segment(const Tape& tape);
   Segment root_;
   bool has_dynamic_scalars_ = false;  // some trace has dynamic scalars: several paths may match
 };

@@ -1,6 +1,7 @@
 // Follows the known traces: which of them a deferring window is, and whether it still is one.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,12 @@ namespace torch_lazy {
 class Matcher {
  public:
   // A window begins that may follow these traces.
-  void start(KnownTraces& traces) { cursor_ = traces.start(); }
+  void start(KnownTraces& traces) {
+    traces_ = &traces;
+    cursor_ = traces.start();
+    expected_.reset();
+    compared_ = 0;
+  }
 
   // Steps over the operation that is open on the tape. False: no known trace goes on with it.
   bool match(const Tape& tape) { return cursor_.advance(tape) || cursor_.find_again(tape, false); }
@@ -35,8 +41,27 @@ class Matcher {
     return end ? end->trace.get() : nullptr;
   }
 
+  // The trace that the window is likely to be, see KnownTraces; it has followed it so far. Null
+  // where there is none. No operation is open.
+  std::shared_ptr<CompiledTrace> expected(const Tape& tape) {
+    std::shared_ptr<CompiledTrace> expected =
+        compared_ == 0 ? traces_->expected(tape) : expected_.lock();
+    if (expected && !follows(*expected, tape, compared_)) expected.reset();
+    compared_ = tape.size();
+    expected_ = expected;
+    return expected;
+  }
+  // The window ran as that trace, which has ended.
+  void note_end(const Tape& tape, CompiledTrace& trace) {
+    traces_->note_end(tape, trace.shared_from_this());
+  }
+  void note_wrong_guess(const Tape& tape) { traces_->note_wrong_guess(tape); }
+
  private:
+  KnownTraces* traces_ = nullptr;
   Cursor cursor_;
+  std::weak_ptr<CompiledTrace> expected_;
+  size_t compared_ = 0;  // operations that follow it
 };
 
 }  // namespace torch_lazy

@@ -140,6 +140,8 @@ void OpenOperation::end() {
   }
   tape.end();
   if (!deferred) recorder_.period_.push(op_.id);
+  if (deferred && tape.size() >= recorder_.next_look_) [[unlikely]]
+    recorder_.look_at_device(lock_);
   recorder_.flush_if_due(
       lock_, deferred ? recorder_.matcher_.must_flush() : recorder_.period_.at_boundary());
   lock_.unlock();

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/debug.h"
 #include "base/without_gil.h"
 #include "runtime/compile_queue.h"
 #include "tape/python_frames.h"
@@ -22,6 +23,13 @@ void wait_for_compiles_of(const TraceKey& key, RecordingGuard& lock) {
     wait_for_compiles(std::nullopt);
   }
   lock.lock();
+}
+
+// On a device that runs behind the host. What watches or checks a run wants it whole.
+bool may_run_early() {
+  const Config& settings = config();
+  return execution_device().guard != nullptr && settings.early_operations > 0 &&
+         !settings.blocking && !settings.verify && settings.debug < kDebugGraphs && !is_profiled();
 }
 
 }  // namespace
@@ -83,8 +91,17 @@ RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_e
   wait_for_compiles_of(key, lock);
   KnownTraces* const known = deferring_ ? learner_of(key).start_window(key) : nullptr;
   if (known) matcher_.start(*known);
+  next_look_ = known && may_run_early() ? size_t(config().early_operations) : SIZE_MAX;
   window_.open(key, known ? Window::Mode::kDeferring : Window::Mode::kEager);
   return lock;
+}
+
+void Recorder::look_at_device(RecordingGuard& lock) {
+  const auto expected = may_run_early() ? matcher_.expected(window_.tape()) : nullptr;
+  const auto version = expected ? expected->version() : nullptr;
+  if (version) keep_error(window_.run_early(lock, version));
+  next_look_ =
+      version && window_.runs_early() ? next_look_ + size_t(config().early_operations) : SIZE_MAX;
 }
 
 void Recorder::fail_guard(RecordingGuard& lock, bool because_of_another_thread) {
@@ -154,6 +171,7 @@ void Recorder::close(RecordingGuard& lock, Flush flush) {
       log_window(window_, flush, state, version.get());
   }
   // Windows that are deferred are not fed to the detector: what it knows ends with them.
+  if (window_.was_guessed_wrong()) matcher_.note_wrong_guess(window_.tape());
   if (flush.reason == FlushReason::kPeriod && window_.mode() == Window::Mode::kEager)
     period_.restart_window();
   else
@@ -170,6 +188,7 @@ Recorder::Finished Recorder::finish_window(RecordingGuard& lock, Flush flush) {
   CompiledTrace* const trace = matcher_.ended(window_.tape());
   if (const auto version = trace ? trace->version_for(window_.live()) : nullptr) {
     keep_error(window_.run(lock, *version, flush.profiled));
+    if (may_run_early()) matcher_.note_end(window_.tape(), *trace);
     return {WindowState::kHot, version};
   }
   record_profile(flush.automatic());

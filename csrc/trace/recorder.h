@@ -134,6 +134,9 @@ class Recorder {
   // before it: those before it run operation by operation, and the window goes on eagerly. Releases
   // the lock; raises an error that was left.
   void fail_guard(RecordingGuard& lock, bool because_of_another_thread);
+  // Operations were deferred: looks whether the device is idle and could begin with the window, and
+  // says when to look again.
+  void look_at_device(RecordingGuard& lock);
   // An operation was added: flushes where the window has reached its period or a limit.
   void flush_if_due(RecordingGuard& lock, bool at_period) {
     if (at_period)
@@ -166,7 +169,8 @@ class Recorder {
   inline static constinit thread_local Recorder* of_thread_ = nullptr;
 
   Window window_;
-  Matcher matcher_;  // of a deferring window
+  Matcher matcher_;              // of a deferring window
+  size_t next_look_ = SIZE_MAX;  // at its device, when it has so many operations
   Learner learner_{Learner::Mode::kShared};
   Learner deterministic_learner_{Learner::Mode::kDeterministic};
   bool deferring_ = true;       // see set_deferring()

@@ -20,6 +20,7 @@
 #include "profile/range.h"
 #include "profile/running_window.h"
 #include "runtime/verify.h"
+#include "trace/number_input.h"
 #include "trace/profiled_window.h"
 
 namespace torch_lazy {
@@ -75,12 +76,7 @@ void append_numbers(const Tape& tape, c10::ArrayRef<uint32_t> words, std::vector
   inputs.reserve(inputs.size() + words.size());
   for (size_t i = 0; i < words.size(); ++i) {
     std::memcpy(&memory[i], &tape.all_words()[words[i]], sizeof(double));
-    const c10::Storage storage(c10::Storage::use_byte_size_t(), sizeof(double),
-                               c10::DataPtr(&memory[i], c10::kCPU));
-    inputs.push_back(at::detail::make_tensor<c10::TensorImpl>(
-        c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
-        caffe2::TypeMeta::Make<double>()));
-    inputs.back().unsafeGetTensorImpl()->set_sizes_contiguous({});
+    inputs.push_back(number_input(memory[i]));
   }
 }
 
@@ -150,15 +146,18 @@ void Window::close(RecordingGuard& lock) {
   tape_.clear();
   held_bytes_ = 0;
   guard_failed_ = false;
+  guessed_wrong_ = false;
   slots_valid_ = true;
   serial_ = next_serial();
   mode_ = Mode::kClosed;
   stream_.reset();
-  if (inputs_.empty()) return;
+  if (inputs_.empty() && !early_) return;
   // Left where an operation was abandoned.
   std::vector<at::Tensor> dropped = std::exchange(inputs_, {});
+  std::unique_ptr<EarlyRun> begun = std::move(early_);
   lock.unlock();
   dropped.clear();
+  begun.reset();
   lock.lock();
 }
 
@@ -242,8 +241,7 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
       const ScopedGlobalState state(key_.state);
       const c10::OptionalStreamGuard stream(stream_);
       append_numbers(tape_, version.graph.numbers, numbers, inputs);
-      result =
-          config().verify ? run_and_verify(version, tape_, inputs, device()) : version.run(inputs);
+      result = run_version(version, inputs);
     } catch (...) {  // run() should report, not raise; nothing is known of what was done
       result.outputs.assign(version.graph.output_storages.size(), {});
       result.failure = RunFailure{0, std::current_exception()};
@@ -269,6 +267,58 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
   return finish_run(result, version.graph.output_storages, tape_.size());
 }
 
+RunResult Window::run_version(const CompiledTrace::Version& version,
+                              c10::ArrayRef<at::Tensor> inputs) {
+  if (early_ && early_->is_of(version) && !config().verify) {
+    const std::unique_ptr<EarlyRun> run = std::move(early_);
+    if (run->has_begun()) increment(metrics().early_runs["finished"]);
+    return run->finish(inputs);
+  }
+  drop_early_run();
+  return config().verify ? run_and_verify(version, tape_, inputs, device()) : version.run(inputs);
+}
+
+void Window::drop_early_run() {
+  if (early_ && early_->has_begun()) {
+    guessed_wrong_ = true;
+    increment(metrics().early_runs["dropped"]);
+  }
+  early_.reset();
+}
+
+std::exception_ptr Window::run_early(RecordingGuard& lock,
+                                     const std::shared_ptr<const CompiledTrace::Version>& version) {
+  std::exception_ptr error;
+  running_ = true;
+  lock.unlock();
+  {
+    const RunTimer timer(false, tape_, tape_.size(), version.get());
+    const SilenceRememberedWarnings silence;
+    const ScopedGlobalState state(key_.state);
+    const c10::OptionalStreamGuard stream(stream_);
+    try {
+      if (early_ && !early_->is_of(*version)) drop_early_run();
+      if (!early_) early_ = EarlyRun::begin(version);
+      if (early_ && is_device_idle(error)) early_->advance(tape_, inputs_);
+    } catch (const std::exception&) {  // the window runs when it is complete, and may fail then
+      drop_early_run();
+    }
+  }
+  lock.lock();
+  running_ = false;
+  idle_condition().notify_all();
+  return error;
+}
+
+bool Window::is_device_idle(std::exception_ptr& told) const {
+  try {
+    return execution_device().guard->queryStream(*stream_);
+  } catch (...) {
+    told = device_error(std::current_exception(), device(), tape_.entry(0));
+    return false;
+  }
+}
+
 std::exception_ptr Window::run_by_operation(RecordingGuard& lock, size_t operations, bool profiled,
                                             const std::exception_ptr& executable_failure) {
   std::vector<uint32_t> kept, kept_storages;
@@ -285,6 +335,7 @@ std::exception_ptr Window::run_by_operation(RecordingGuard& lock, size_t operati
   {
     const RunTimer timer(profiled, tape_, operations, nullptr);
     const SilenceRememberedWarnings silence;
+    drop_early_run();
     Values values(tape_.values);
     try {
       const ScopedGlobalState state(key_.state);

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "runtime/compiled_trace.h"
 #include "tape/input_offsets.h"
 #include "tape/tape.h"
+#include "trace/early_run.h"
 #include "trace/global_state.h"
 #include "trace/recording_lock.h"
 #include "trace/shared_inputs.h"
@@ -184,6 +186,14 @@ class Window {
       RecordingGuard& lock, size_t operations, bool profiled,
       const std::exception_ptr& executable_failure = {});
   void wait_until_idle(RecordingGuard& lock);
+  // Lets its device, if that is idle, do what it can already do of the version that the window is
+  // likely to be, see EarlyRun. Returns what the device said was wrong with earlier work.
+  [[nodiscard]] std::exception_ptr run_early(
+      RecordingGuard& lock, const std::shared_ptr<const CompiledTrace::Version>& version);
+  // Whether the version that was last asked for can be run early.
+  bool runs_early() const { return early_ != nullptr; }
+  // The device began with another window than this one became.
+  bool was_guessed_wrong() const { return guessed_wrong_; }
   // In a child of a fork, where the thread that ran the window is not: what the run was to make or
   // write is not known and is poisoned. Returns the error; null where nothing was running.
   [[nodiscard]] std::exception_ptr lose_run();
@@ -197,6 +207,10 @@ class Window {
                                               c10::ArrayRef<uint32_t> output_storages,
                                               size_t operations);
   std::exception_ptr poison(const RunFailure& failure, size_t operations);
+  RunResult run_version(const CompiledTrace::Version& version, c10::ArrayRef<at::Tensor> inputs);
+  void drop_early_run();
+  // `told`: what the device says went wrong before.
+  bool is_device_idle(std::exception_ptr& told) const;
 
   uint32_t add_slot(const BoundStorage& storage) {
     storages_.push_back(storage);
@@ -212,6 +226,7 @@ class Window {
   bool running_ = false;  // some thread runs this window; guarded by the lock
   bool guard_failed_ = false;
   bool slots_valid_ = true;
+  bool guessed_wrong_ = false;
   uint64_t serial_;  // unique over all recorders
   TraceKey key_;
   std::optional<c10::Stream> stream_;  // on which it runs; none on the CPU
@@ -221,6 +236,7 @@ class Window {
   InputOffsets input_offsets_;  // by storage slot
   SharedInputs shared_;
   std::vector<at::Tensor> inputs_;
+  std::unique_ptr<EarlyRun> early_;
   int64_t held_bytes_ = 0;
 };
 

@@ -14,12 +14,13 @@ def metrics() -> dict[str, Any]:
     ``fallbacks`` operators that cost speed by name. ``windows_run`` windows were run by executables
     in ``run_ns`` nanoseconds; ``compiles`` counts executables made, ``dynamic_scalars`` numbers
     that changed and became inputs of their window, ``onednn_products`` matrix products that oneDNN
-    computed where eager calls MKL. ``choices`` counts compiled windows by what was measured to be
-    faster, and ``chosen`` describes those that do not run as compiled. ``bytes_moved`` are bytes
-    moved between the host and a device that has no kernels of PyTorch's, by direction and by what
-    they moved for. ``disk_cache`` counts
-    kernels found on disk (hit) or not (miss), compiled and kept (stored), removed for others
-    (evicted), and failures (refused, broken, not stored). ``compile_ns`` is the processor time of
+    computed where eager calls MKL. ``early_runs`` counts windows with which a device had begun
+    before they were recorded, by what became of that (finished, dropped). ``choices`` counts
+    compiled windows by what was measured to be faster, and ``chosen`` describes those that do not
+    run as compiled. ``bytes_moved`` are bytes moved between the host and a device that has no
+    kernels of PyTorch's, by direction and by what they moved for. ``disk_cache`` counts kernels
+    found on disk (hit) or not (miss), compiled and kept (stored), removed for others (evicted),
+    and failures (refused, broken, not stored). ``compile_ns`` is the processor time of
     compiles in nanoseconds, by pass.
     """
     from torch_lazy import _C
