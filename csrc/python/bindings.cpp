@@ -22,6 +22,7 @@
 #include "ir/draw.h"
 #include "ir/graph_hash.h"
 #include "ir/print.h"
+#include "python/device_numbers.h"
 #include "python/generator_type.h"
 #include "python/memory_bindings.h"
 #include "python/profile_bindings.h"
@@ -222,6 +223,7 @@ PYBIND11_MODULE(_C, module) {
   bind_memory(module);
   bind_profile(module);
   bind_generator(module);
+  bind_device_numbers(module);
   bind_streams(module);
 }
 

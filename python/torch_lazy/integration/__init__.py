@@ -11,6 +11,7 @@ _SHIMS = (
     "upstream_lazy",
     "accelerator",
     "deepcopy",
+    "device_numbers",
     "distributed",
     "distributed_random",
     "generator",
