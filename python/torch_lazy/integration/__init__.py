@@ -17,6 +17,7 @@ _SHIMS = (
     "generator",
     "gradcheck",
     "inductor",
+    "jagged_attention",
     "lightning",
     "multiprocessing",
     "nested",
