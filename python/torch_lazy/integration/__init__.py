@@ -21,6 +21,7 @@ _SHIMS = (
     "lightning",
     "multiprocessing",
     "nested",
+    "opcheck",
     "optimizers",
     "pinned_memory",
     "safetensors",

@@ -1,0 +1,100 @@
+"""Operators that a script registers are checked by PyTorch's own tools on the device."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+LIBRARY = "torch_lazy_test_custom_operators"
+
+
+@torch.library.custom_op(f"{LIBRARY}::scaled", mutates_args=())
+def scaled(x: torch.Tensor, factor: float) -> torch.Tensor:
+    return x * factor
+
+
+@scaled.register_fake
+def _(x: torch.Tensor, factor: float) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+def _keep_factor(ctx, inputs, output):
+    ctx.factor = inputs[1]
+
+
+scaled.register_autograd(lambda ctx, grad: (grad * ctx.factor, None), setup_context=_keep_factor)
+
+
+@torch.library.custom_op(f"{LIBRARY}::add_to", mutates_args=("x",))
+def add_to(x: torch.Tensor, y: torch.Tensor) -> None:
+    x.add_(y)
+
+
+@pytest.fixture
+def library():
+    with torch.library._scoped_library(LIBRARY, "FRAGMENT") as library:
+        yield library
+
+
+def test_opcheck_passes_an_operator_with_a_gradient(device):
+    results = torch.library.opcheck(scaled, (torch.ones(3, device=device, requires_grad=True), 2.0))
+
+    assert set(results.values()) == {"SUCCESS"}
+
+
+def test_opcheck_passes_an_operator_that_writes(device):
+    torch.library.opcheck(add_to, (torch.zeros(3, device=device), torch.ones(3, device=device)))
+
+
+def test_opcheck_runs_the_operator_on_the_device(device, library):
+    library.define("seen(Tensor x) -> Tensor")
+    seen = set()
+
+    def run(x):
+        seen.add(x.device.type)
+        return x.detach() + 1
+
+    library.impl("seen", run, "CompositeExplicitAutograd")
+    operator = torch.ops.torch_lazy_test_custom_operators.seen.default
+
+    torch.library.opcheck(
+        operator,
+        (torch.ones(3, device=device, requires_grad=True),),
+        test_utils="test_autograd_registration",
+    )
+
+    assert seen == {device}
+
+
+def test_opcheck_finds_a_gradient_below_autograd(device, library):
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    library.define("doubled(Tensor x) -> Tensor")
+    library.impl("doubled", Doubled.apply, "CompositeExplicitAutograd")
+    operator = torch.ops.torch_lazy_test_custom_operators.doubled.default
+
+    with pytest.raises(torch.testing._internal.optests.OpCheckError, match="requires_grad=True"):
+        torch.library.opcheck(
+            operator,
+            (torch.ones(3, device=device, requires_grad=True),),
+            test_utils="test_autograd_registration",
+        )
+
+
+def test_opcheck_passes_an_operator_that_returns_its_argument(device, library):
+    library.define("same(Tensor x) -> Tensor")
+    library.impl("same", lambda x: x, "CompositeExplicitAutograd")
+    operator = torch.ops.torch_lazy_test_custom_operators.same.default
+
+    torch.library.opcheck(
+        operator,
+        (torch.ones(3, device=device, requires_grad=True),),
+        test_utils="test_autograd_registration",
+    )
