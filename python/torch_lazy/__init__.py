@@ -72,6 +72,18 @@ from torch_lazy.streams import (
     stream,
 )
 from torch_lazy.sync import mark_step, synchronize, wait_for_compiles
+from torch_lazy.tensor_types import (
+    BFloat16Tensor,
+    BoolTensor,
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
+)
 
 __version__ = "0.1.0"
 
@@ -79,10 +91,20 @@ __version__ = "0.1.0"
 _initialized = True
 
 __all__ = [
+    "BFloat16Tensor",
     "Backend",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
     "Event",
+    "FloatTensor",
     "Graph",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
     "OutOfMemoryError",
+    "ShortTensor",
     "Stream",
     "StreamContext",
     "_autoload",

@@ -31,6 +31,7 @@ _SHIMS = (
     "fully_shard",
     "sync_batch_norm",
     "synchronization",
+    "tensor_types",
     "torchscript",
 )
 
