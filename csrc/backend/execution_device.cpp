@@ -13,6 +13,7 @@
 #include <optional>
 #include <string_view>
 
+#include "backend/shared_cpu.h"
 #include "base/config.h"
 #include "base/fork.h"
 
@@ -22,6 +23,9 @@ namespace {
 constinit std::atomic<c10::DeviceType (*)()> device_chooser{nullptr};
 constinit std::atomic<void (*)(c10::DeviceType)> device_initializer{nullptr};
 constinit std::atomic<int64_t (*)()> device_census{nullptr};
+
+// Processes that a script has started together, of which this is one.
+constinit std::atomic<c10::DeviceIndex> processes_sharing_cpu{1};
 
 // Of a name that a user gave.
 c10::DeviceType named_type(const std::string& name) {
@@ -76,15 +80,26 @@ std::optional<c10::DeviceIndex> number_from_launcher(const char* variable) {
   return c10::DeviceIndex(number);
 }
 
-ExecutionDevice describe_cpu() {
-  ExecutionDevice device;
+bool is_numbered_by_launcher() {
   const auto rank = number_from_launcher("LOCAL_RANK");
   const auto processes = number_from_launcher("LOCAL_WORLD_SIZE");
-  if (rank && processes && *rank < *processes) {
-    device.cpu_index = *rank;
-    device.count = *processes;
+  return rank && processes && *rank < *processes;
+}
+
+ExecutionDevice describe_cpu() {
+  ExecutionDevice device;
+  if (is_numbered_by_launcher()) {
+    device.cpu_index = *number_from_launcher("LOCAL_RANK");
+    device.count = *number_from_launcher("LOCAL_WORLD_SIZE");
+  } else {
+    device.count = processes_sharing_cpu;
   }
   return device;
+}
+
+// Takes another description for the chosen one, which stays readable: another thread may hold it.
+void choose_instead(const ExecutionDevice& device) {
+  detail::chosen_device.store(new ExecutionDevice(device), std::memory_order_release);
 }
 
 ExecutionDevice describe(c10::DeviceType type) {
@@ -154,6 +169,29 @@ c10::Device inner_device(c10::Device device) {
   const ExecutionDevice& execution = execution_device();
   check_lazy_index(device, execution.count);
   return execution.device(device.index());
+}
+
+void share_cpu(c10::DeviceIndex processes) {
+  if (is_numbered_by_launcher()) return;
+  processes_sharing_cpu = processes;
+  const ExecutionDevice* const chosen = chosen_execution_device();
+  if (!chosen || !chosen->is_cpu()) return;  // a forked child has what its parent chose
+  ExecutionDevice shared = *chosen;
+  shared.count = processes;
+  choose_instead(shared);
+}
+
+void make_current(c10::DeviceIndex index) {
+  const ExecutionDevice* const chosen = chosen_execution_device();
+  check_lazy_index(lazy_device(index), chosen ? chosen->count : c10::DeviceIndex(1));
+  if (!chosen) return;
+  if (chosen->guard) return chosen->guard->setDevice(chosen->device(index));
+  if (index == chosen->cpu_index || is_numbered_by_launcher()) return;
+  const auto census = device_census.load();
+  if (census && census() > 0) return;
+  ExecutionDevice renamed = *chosen;
+  renamed.cpu_index = index;
+  choose_instead(renamed);
 }
 
 bool leave_execution_device(const std::string& name) {

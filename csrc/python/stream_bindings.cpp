@@ -6,6 +6,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "backend/execution_device.h"
+#include "backend/shared_cpu.h"
 #include "device/guard.h"
 
 namespace py = pybind11;
@@ -79,8 +80,8 @@ void bind_streams(py::module_& module) {
   module.def("chosen_execution_device", &chosen_execution_device_name);
   module.def("device_count", [] { return int(choose_execution_device().count); });
   module.def("current_device", [] { return int(choose_execution_device().current()); });
-  module.def("set_device",
-             [](int index) { guard().setDevice(lazy_device(c10::DeviceIndex(index))); });
+  module.def("set_device", [](int index) { make_current(c10::DeviceIndex(index)); });
+  module.def("share_cpu", [](int processes) { share_cpu(c10::DeviceIndex(processes)); });
   module.attr("device_type") = int(c10::DeviceType::Lazy);
   module.def("synchronize", &synchronize, py::call_guard<py::gil_scoped_release>());
   module.def("submit_to_device", &submit_to_device, py::call_guard<py::gil_scoped_release>());

@@ -27,6 +27,7 @@ _SHIMS = (
     "safetensors",
     "serialization",
     "sparse",
+    "spawned_processes",
     "storage",
     "fully_shard",
     "sync_batch_norm",
