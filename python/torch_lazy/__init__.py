@@ -176,7 +176,10 @@ def __getattr__(name: str) -> object:
         from torch_lazy.random import default_generators
 
         return default_generators()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from torch_lazy.absent import INSTEAD
+
+    instead = f": {INSTEAD[name]}" if name in INSTEAD else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead}")
 
 
 _autoload()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import pytest
 import torch
 from behaviour import run_script
 from torch import nn
+
+from torch_lazy.absent import INSTEAD
 
 pytestmark = pytest.mark.recording
 
@@ -236,3 +239,11 @@ def test_the_benchmark_timer_times_the_device():
 
     assert measured.number_per_run == 5
     assert measured.median > 0
+
+
+@pytest.mark.parametrize("name", sorted(INSTEAD))
+def test_a_name_that_only_cuda_has_is_missing_and_the_error_says_what_to_do(name):
+    assert hasattr(torch.cuda, name)
+    assert not hasattr(torch.lazy, name)
+    with pytest.raises(AttributeError, match=re.escape(f"no attribute {name!r}: {INSTEAD[name]}")):
+        getattr(torch.lazy, name)

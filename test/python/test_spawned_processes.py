@@ -1,4 +1,4 @@
-"""Processes of `torch.multiprocessing.spawn`, which scripts give a device each by their number."""
+"""Processes of `torch.multiprocessing`, which scripts give a device each by their number."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 
-def spawn(function, *args, **options):
+def start(function, *args, how="fork"):  # which need not import PyTorch once more
     if __name__ == "__main__":
-        mp.spawn(function, args, nprocs=2, **options)
+        mp.start_processes(function, args, nprocs=2, start_method=how)
 """
 
 
@@ -52,7 +52,7 @@ def train(rank):
     print(model.module.weight.grad.tolist())
     dist.destroy_process_group()
 
-spawn(train)
+start(train, how="spawn")
 """
 
     assert printed(tmp_path, script) == ["[[4.0, 4.0]]", "[[4.0, 4.0]]"]
@@ -65,7 +65,7 @@ def show(rank):
     x = torch.ones(2, device="lazy")
     print(rank, x.device, x.to(rank) is x, torch.lazy.current_device(), torch.lazy.device_count())
 
-spawn(show)
+start(show)
 """
 
     assert printed(tmp_path, script) == ["0 lazy:0 True 0 2", "1 lazy:1 True 1 2"]
@@ -76,7 +76,7 @@ def test_a_process_that_names_no_device_has_the_first(tmp_path):
 def show(rank):
     print(torch.ones(2, device="lazy").device, torch.ones(2, device=f"lazy:{rank}").device)
 
-spawn(show)
+start(show)
 """
 
     assert printed(tmp_path, script) == ["lazy:0 lazy:0", "lazy:0 lazy:0"]
@@ -89,7 +89,7 @@ def show(rank, x):
     y = x.to(rank) + torch.ones(2, device="lazy")
     print(x.device, y.device, y.tolist())
 
-spawn(show, torch.ones(2, device="lazy") if __name__ == "__main__" else None)
+start(show, torch.ones(2, device="lazy"))
 """
 
     assert printed(tmp_path, script) == ["lazy:0 lazy:0 [2.0, 2.0]"] * 2
@@ -103,7 +103,7 @@ def show(rank):
     except ValueError as error:
         print(error)
 
-spawn(show)
+start(show)
 if __name__ == "__main__":
     print(torch.lazy.device_count())
 """
@@ -119,7 +119,7 @@ def show(rank):
 
 if __name__ == "__main__":
     x = torch.ones(2, device="lazy") + 1
-    mp.start_processes(show, nprocs=2, start_method="fork")
+    start(show)
 """
 
     assert printed(tmp_path, script) == ["lazy:0 2", "lazy:0 2"]
@@ -131,7 +131,7 @@ def show(rank):
     torch.lazy.set_device(rank)
     print(torch.ones(2, device="lazy").device, torch.lazy.device_count())
 
-spawn(show)
+start(show)
 """
 
     numbered = printed(tmp_path, script, LOCAL_RANK="2", LOCAL_WORLD_SIZE="3")
