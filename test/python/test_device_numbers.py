@@ -7,6 +7,7 @@ import pickle
 import pytest
 import torch
 from behaviour import run_script
+from test_fake_cuda import run_on_device
 from torch.utils._device import _device_constructors
 
 pytestmark = [
@@ -141,3 +142,9 @@ def test_without_the_plugin_a_number_means_what_it_meant():
     result = run_script("import torch; torch.ones(2).to(0)", TORCH_DEVICE_BACKEND_AUTOLOAD="0")
 
     assert "Cannot access accelerator device when none is available" in result.stderr
+
+
+def test_a_number_means_the_accelerator_where_there_is_one():
+    script = "print(torch.device(0), torch.ones(2).to(0).device, torch.ones(2, device=0).device)"
+
+    assert run_on_device(script, TORCH_LAZY_DEVICE="cuda") == ["cuda:0 cuda:0 cuda:0"]
