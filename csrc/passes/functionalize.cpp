@@ -112,7 +112,8 @@ class Functionalizer {
     switch (analyzed.kind) {
       case Kind::kView:
       case Kind::kUnknown:
-        return;  // read where it is used
+        if (analyzed.copy) add_copy_of_view(node, *analyzed.copy);
+        return;  // others are read where they are used
       case Kind::kCopy:
         check_overlap(node, form);
         return add_copies(node);
@@ -151,6 +152,24 @@ class Functionalizer {
     insert(made, node);
     for (size_t i = 0; i < node.outputs().size(); ++i)
       define_return(node.output(i), made->output(i));
+  }
+
+  void add_copy_of_view(const Node& node, const c10::OperatorHandle& copy) {
+    std::vector<Value*> inputs;
+    for (const Value* input : node.inputs()) inputs.push_back(argument(input, node));
+    define_return(node.output(0), insert_call(node, copy.schema(), inputs)->output());
+  }
+
+  // A call of another operator than the recorded node's.
+  Node* insert_call(const Node& node, const c10::FunctionSchema& schema,
+                    const std::vector<Value*>& inputs) {
+    Node* made =
+        graph_->create(c10::Symbol::fromQualString(schema.name()), inputs, schema.returns().size());
+    insert(made, node);
+    const torch::jit::Operator* found = made->maybeOperator();
+    if (!found || found->schema().overload_name() != schema.overload_name())
+      made->s_(kOverloadAttribute, schema.overload_name());
+    return made;
   }
 
   std::vector<Place> places_of(const Value* argument) const {
@@ -262,12 +281,7 @@ class Functionalizer {
       inputs.push_back(dtype ? builder_.integer(int64_t(wanted[0]))
                              : argument(node.input(form.arguments[i]), node));
     }
-    Node* made =
-        graph_->create(c10::Symbol::fromQualString(schema.name()), inputs, schema.returns().size());
-    insert(made, node);
-    const torch::jit::Operator* found = made->maybeOperator();
-    if (!found || found->schema().overload_name() != schema.overload_name())
-      made->s_(kOverloadAttribute, schema.overload_name());
+    Node* const made = insert_call(node, schema, inputs);
 
     size_t next = 0;
     const Effects& effects = effects_of(form.handle);

@@ -154,7 +154,7 @@ class Analyzer {
     analyzed.form = &forms_.of(node);
     analyzed.kind = analyzed.form->kind;
     if (analyzed.kind == Kind::kView || analyzed.kind == Kind::kUnknown) {
-      run(node, analyzed.kind == Kind::kView ? c10::kCPU : c10::kMeta);
+      run(node, analyzed);
       analyzed.kind = Kind::kView;
       return;
     }
@@ -181,6 +181,8 @@ class Analyzer {
     if (storage.cpu) unsupported(node, "it writes a tensor of the CPU");
     if (storage.origin == StorageInfo::Origin::kConstant) unsupported(node, "it writes a constant");
     if (!has_distinct_elements(layout)) unsupported(node, "elements that it writes share memory");
+    if (storage.reinterpreted)
+      unsupported(node, "it writes memory that is also seen as another dtype or with other bits");
     if (layout.numel() > 0) storage.written = true;
   }
 
@@ -202,7 +204,8 @@ class Analyzer {
   }
 
   // Runs the operator of a node, which has to return views, and gives them their places.
-  void run(const Node& node, c10::Device device) {
+  void run(const Node& node, AnalyzedNode& analyzed) {
+    const c10::Device device = analyzed.kind == Kind::kView ? c10::kCPU : c10::kMeta;
     const c10::OperatorHandle& handle = forms_.of(node).handle;
     const bool rebinds = handle.hasTag(at::Tag::inplace_view);
     std::unordered_map<const c10::StorageImpl*, uint32_t> apart;
@@ -241,20 +244,33 @@ class Analyzer {
     if (views != values.size() || views != returned.size())
       unsupported(node, "it copies where a view was expected");
     for (size_t i = 0; i < values.size(); ++i)
-      add_view(node, values[i], returned[i],
+      add_view(node, analyzed, values[i], returned[i],
                storages.at(returned[i].storage().unsafeGetStorageImpl()));
   }
 
-  void add_view(const Node& node, const Value* value, const at::Tensor& made, uint32_t storage) {
+  void add_view(const Node& node, AnalyzedNode& analyzed, const Value* value,
+                const at::Tensor& made, uint32_t storage) {
+    if (made.scalar_type() != result_.storages[storage].dtype || made.is_conj() || made.is_neg())
+      return reinterpret(node, analyzed, value, storage);
     Layout layout = layout_of(value);
-    if (made.scalar_type() != result_.storages[storage].dtype)
-      unsupported(node, "a view has another dtype than its storage");
-    if (made.is_conj() || made.is_neg()) unsupported(node, "a view has conj or neg bits");
     if (made.scalar_type() != dtype_of(value) || made.sizes() != c10::IntArrayRef(layout.sizes) ||
         made.strides() != c10::IntArrayRef(layout.strides))
       unsupported(node, "it returned " + describe(made) + " for %" + value->debugName());
     layout.offset = made.storage_offset();
     result_.places[value] = {storage, view(storage, layout)};
+  }
+
+  void reinterpret(const Node& node, AnalyzedNode& analyzed, const Value* value, uint32_t storage) {
+    const c10::OperatorName& name = forms_.of(node).handle.operator_name();
+    analyzed.copy =
+        c10::Dispatcher::singleton().findSchema({name.name + "_copy", name.overload_name});
+    if (!analyzed.copy)
+      unsupported(node, "a view has another dtype than its storage, or conj or neg bits");
+    if (!has_distinct_elements(layout_of(value)))
+      unsupported(node, "elements of a view of another dtype, or with other bits, share memory");
+    add_fresh(value, StorageInfo::Origin::kNode);
+    result_.storages[storage].reinterpreted = true;
+    result_.storages.back().reinterpreted = true;
   }
 
   OperatorForms& forms_;

@@ -5,6 +5,7 @@
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct StorageInfo {
   Origin origin;
   bool cpu = false;  // an input of the CPU, which windows only read
   bool written = false;
+  // Also seen as another dtype, or conjugated or negated, from some node on: by then the one has
+  // values of the other's making, so neither is written after that.
+  bool reinterpreted = false;
   c10::ScalarType dtype;
   int64_t bytes;
   // The values that made the storage known, and the views they are: graph inputs, or the one value
@@ -36,6 +40,9 @@ struct StorageInfo {
 struct AnalyzedNode {
   const OperatorForm* form = nullptr;  // null for constants and lists
   OperatorForm::Kind kind;             // never kUnknown
+  // Of a view of another dtype, or with conj or neg bits: the operator that returns the same values
+  // in memory of their own.
+  std::optional<c10::OperatorHandle> copy = {};
 };
 
 // The outcome for a whole graph.
@@ -51,8 +58,11 @@ struct StorageAnalysis {
 
 // View operators are run on tensors that have the recorded metadata and no memory, so every one of
 // them lies where eager put it. Raises, naming the operator, where that contradicts the recorded
-// types, where an operator has no functional form, and where a view has another dtype, or conj or
-// neg bits.
+// types, and where an operator has no functional form.
+//
+// A view of another dtype than its storage, or with conj or neg bits, is a storage of its own here,
+// which the node makes as a copy. That is right as long as nobody writes either of them: raises for
+// an operator that does.
 StorageAnalysis analyze_storages(const torch::jit::Graph& graph,
                                  const std::vector<GraphInput>& inputs, OperatorForms& forms);
 
