@@ -132,7 +132,7 @@ class Finisher {
     lowered_.buffers = std::move(draft_.bindings);
     lowered_.numbers = std::move(draft_.numbers);
     if (context_.is_cuda()) {
-      kernel.thread_loop = choose_thread_loop(kernel, lowered_.sizes);
+      kernel.thread_loop = choose_thread_loop(kernel, lowered_.sizes, context_.shared_bytes);
       if (kernel.thread_loop.transposed >= 0)
         lowered_.work_items = transposed_work_items(kernel, lowered_.sizes);
     }

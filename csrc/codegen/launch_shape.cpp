@@ -59,7 +59,9 @@ LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits) 
   // Warps with a work item each share a block, but not where multiprocessors would get none.
   const int64_t y =
       x > kWarp ? 1 : std::clamp<int64_t>(items / limits.multiprocessors, 1, kWarpsOfBlock);
-  return of_blocks(x, y, divided(items, y), device_threads);
+  LaunchShape shape = of_blocks(x, y, divided(items, y), device_threads);
+  shape.shared_bytes = uint32_t(shared_bytes(lowered.kernel));
+  return shape;
 }
 
 }  // namespace torch_lazy::codegen

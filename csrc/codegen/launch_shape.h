@@ -12,6 +12,7 @@ namespace torch_lazy::codegen {
 struct GpuLimits {
   int multiprocessors = 1;
   int threads_per_multiprocessor = 1024;
+  int64_t shared_bytes_of_block = 48 << 10;  // that one can have if it asks for them
 };
 
 // Of cuLaunchKernel; what is not named here is 1.
@@ -19,6 +20,7 @@ struct LaunchShape {
   uint32_t block_x = 32;
   uint32_t block_y = 1;
   uint32_t grid_x = 1;
+  uint32_t shared_bytes = 0;
 
   bool operator==(const LaunchShape&) const = default;
 };

@@ -67,6 +67,8 @@ std::string text_of(const ThreadLoop& loop) {
     text += " packets=" + std::to_string(loop.packets) + "x" + std::to_string(loop.packet);
   }
   if (loop.holds_row) text += " holds_row threads=" + std::to_string(loop.threads);
+  if (loop.shared_packets > 0) text += " shared_packets=" + std::to_string(loop.shared_packets);
+  if (loop.has_rest) text += " has_rest";
   if (loop.rows > 1) text += " rows=" + std::to_string(loop.rows);
   if (loop.transposed >= 0) text += " transposed=p" + std::to_string(loop.transposed);
   if (loop.narrow) text += " narrow";

@@ -114,6 +114,13 @@ struct ThreadLoop {
   // registers for later ones. For Axis::kReduction with one reduction dimension that is no chunk.
   bool holds_row = false;
   int threads = 0;
+  // Of a row that is too long for registers, packets of what sweeps load that lie in the block's
+  // dynamic shared memory, behind those in registers; a multiple of kStreamedPackets, of which a
+  // thread has so many under way. What is longer yet (`has_rest`) is loaded again by each sweep.
+  static constexpr int kStreamedPackets = 2;
+  int shared_packets = 0;
+  bool has_rest = false;
+  bool is_long_row() const { return shared_packets > 0 || has_rest; }
   // Threads along y that share the steps over the innermost reduction dimension, for
   // Axis::kParallel; they and kColumns threads along x do a work item together. 1: none share it.
   static constexpr int kColumns = 32;

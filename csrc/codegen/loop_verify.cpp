@@ -87,6 +87,11 @@ class Verifier {
               kernel_.reduction_total.is(0),
           "holds its rows but has not one reduction dimension, whole, that the lanes run along");
     }
+    if (kernel_.thread_loop.is_long_row()) {
+      require(kernel_.thread_loop.holds_row && kernel_.thread_loop.packet > 1 &&
+                  kernel_.thread_loop.shared_packets % ThreadLoop::kStreamedPackets == 0,
+              "has rows in shared memory that it does not hold by packets");
+    }
     if (const int transposed = kernel_.thread_loop.transposed; transposed >= 0) {
       require(kernel_.axis == Axis::kParallel && kernel_.reduction.empty() &&
                   size_t(transposed) + 1 < kernel_.parallel.size(),

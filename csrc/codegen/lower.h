@@ -52,6 +52,7 @@ struct LowerContext {
   int lanes = 16;   // of the target's vectors
   int threads = 1;  // to cut long reductions for
   Target::Kind target = Target::Kind::kCpu;
+  int64_t shared_bytes = 48 << 10;  // of a GPU's block, at most
 
   // The lanes are threads, which do not sort elements among their registers.
   bool is_cuda() const { return target == Target::Kind::kCuda; }

@@ -8,6 +8,7 @@
 //   lanes a<id>, x<id>      accumulators and, for arg reductions, their indices; also b, c, e, n, z
 //   f<id>, h<id>, g<id>   of an accumulator what all threads have, its index, and shared memory
 //   m<id>             scratch ("memory") of a spilled expression
+//   k<id>, y<id>      its packets in shared memory, and the one at hand
 //   x<id>_<buffer>    a square in shared memory that is loaded along one side and read along
 //   another u<id>_<buffer>, w<n>_<buffer>   tiles or packets that are loaded or will be stored
 #pragma once

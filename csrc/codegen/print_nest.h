@@ -81,11 +81,24 @@ class NestPrinter {
   // Where the thread's packets lie in [range), which each of the packets in the body has to allow.
   void print_packet_start(const Range& range, const std::vector<ExprId>& exprs,
                           const std::vector<uint32_t>& stores);
-  void open_packet_steps(const Range& range);
+  // Where a thread has what an earlier sweep has loaded.
+  enum class Held : uint8_t { kInRegisters, kInShared, kNowhere };
+  // Packets of a thread that are loaded, evaluated and stored together.
+  struct PacketRun {
+    std::string start;  // the index of the first one's first element
+    int packets = 1;
+    Held held = Held::kInRegisters;
+    const Sweep* sweep = nullptr;  // of a long row
+  };
+  void open_packet_runs(const Range& range, const std::string& start, int packets);
+  void print_packet_run(const Range& range, const PacketRun& run, const std::vector<ExprId>& loads,
+                        const std::vector<uint32_t>& stores, const PrintBody& print_body);
+  void open_packet_steps(const Range& range, const PacketRun& run);
   // `what`: "load" or "store".
   void print_packet_call(const std::string& what, Type type, const std::string& address,
                          const std::string& packet, bool whole, const Range& range);
-  void print_packet_loads(const Range& range, const std::vector<ExprId>& loads);
+  void print_packet_loads(const Range& range, const PacketRun& run,
+                          const std::vector<ExprId>& loads);
   void print_packet_stores(const Range& range, const std::vector<uint32_t>& stores);
   std::vector<ExprId> packet_loads(const std::vector<ExprId>& exprs) const;
   std::vector<uint32_t> packet_stores(const std::vector<uint32_t>& stores) const;
@@ -101,8 +114,12 @@ class NestPrinter {
   void print_fold_of_warps(const std::vector<Fold>& folds);
   void print_fold_of_rows(const std::vector<Fold>& folds);
   bool has_folds() const;
-  // Once for all sweeps over a row that is held in registers.
+  // Once for all sweeps over a row that is held.
   void print_held_row();
+  // A sweep over a row that registers have no place for.
+  void print_long_row(const Sweep& sweep, const Reductions& reductions);
+  void print_shared_packets(const PacketRun& run, bool before);
+  std::string held_element(ExprId id) const;
 
   // Whether any of `stores`, or of the kernel's, is non-temporal.
   bool nontemporal(const std::vector<uint32_t>& stores) const;
@@ -144,6 +161,7 @@ class NestPrinter {
   SourceWriter& out_;
   Range reduction_;                   // of the innermost reduction dimension
   std::vector<Prefetch> prefetches_;  // of the sweep that is being printed
+  Held held_ = Held::kInRegisters;    // of the packets that are being printed
 };
 
 }  // namespace torch_lazy::codegen

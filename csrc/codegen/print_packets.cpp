@@ -62,9 +62,11 @@ void NestPrinter::print_packet_start(const Range& range, const std::vector<ExprI
   }
   if (offsets.empty()) out_.line("const int shift = 0;");
   if (kernel.thread_loop.holds_row) {
-    const int64_t elements = int64_t{kernel.thread_loop.packet} * kernel.thread_loop.packets;
-    require(range.last + " - " + range.first + " + shift <= " + text_of(elements) +
-            " * (int)blockDim.x");
+    const ThreadLoop& loop = kernel.thread_loop;
+    const int64_t elements = int64_t{loop.packet} * (loop.packets + loop.shared_packets);
+    if (!loop.has_rest)
+      require(range.last + " - " + range.first + " + shift <= " + text_of(elements) +
+              " * (int)blockDim.x");
   }
   const std::string index = "const " + context_.index_type() + " ";
   out_.line("const bool packed = " + (packed.empty() ? "true" : packed) + ";");
@@ -73,30 +75,11 @@ void NestPrinter::print_packet_start(const Range& range, const std::vector<ExprI
             " - shift : lane);");
 }
 
-void NestPrinter::print_held_row() {
-  if (!context_.has_packets() || !context_.kernel.thread_loop.holds_row) return;
+void NestPrinter::open_packet_steps(const Range& range, const PacketRun& run) {
   const ThreadLoop& loop = context_.kernel.thread_loop;
-  std::set<ExprId> spilled;
-  std::vector<ExprId> exprs;
-  std::vector<uint32_t> stores;
-  for (const Sweep& sweep : context_.schedule.sweeps) {
-    exprs.insert(exprs.end(), sweep.exprs.begin(), sweep.exprs.end());
-    stores.insert(stores.end(), sweep.stores.begin(), sweep.stores.end());
-    spilled.insert(sweep.spilled.begin(), sweep.spilled.end());
-  }
-  print_packet_start(reduction_, exprs, stores);
-  for (ExprId id : spilled) {
-    out_.line(std::string(vector_type(context_.kernel.exprs[id].type)) + " m" + text_of(id) + "[" +
-              text_of(loop.packets) + "][" + text_of(loop.packet) + "];");
-  }
-}
-
-void NestPrinter::open_packet_steps(const Range& range) {
-  const ThreadLoop& loop = context_.kernel.thread_loop;
-  const std::string base = loop.holds_row ? "start" : "base";
   out_.line("#pragma unroll");
-  out_.open("for (int step = 0; step < " + text_of(loop.packets) + "; ++step)");
-  out_.line("const " + context_.index_type() + " at = " + base + " + step * (" +
+  out_.open("for (int step = 0; step < " + text_of(run.packets) + "; ++step)");
+  out_.line("const " + context_.index_type() + " at = " + run.start + " + step * (" +
             text_of(loop.packet) + " * (int)blockDim.x);");
   out_.line("const bool whole = packed && at >= " + range.first + " && at + " +
             text_of(loop.packet) + " <= " + range.last + ";");
@@ -112,16 +95,17 @@ void NestPrinter::print_packet_call(const std::string& what, Type type, const st
             ";");
 }
 
-void NestPrinter::print_packet_loads(const Range& range, const std::vector<ExprId>& loads) {
+void NestPrinter::print_packet_loads(const Range& range, const PacketRun& run,
+                                     const std::vector<ExprId>& loads) {
   if (loads.empty()) return;
   const Kernel& kernel = context_.kernel;
   const ThreadLoop& loop = kernel.thread_loop;
   for (ExprId id : loads) {
     out_.line(std::string(vector_type(kernel.exprs[id].type)) + " " +
-              name_of_loaded_packet(context_, id) + "[" + text_of(loop.packets) + "][" +
+              name_of_loaded_packet(context_, id) + "[" + text_of(run.packets) + "][" +
               text_of(loop.packet) + "];");
   }
-  open_packet_steps(range);
+  open_packet_steps(range, run);
   for (const bool whole : {true, false}) {
     out_.open(whole ? "if (whole)" : "else");
     for (ExprId id : loads) {
@@ -149,34 +133,48 @@ void NestPrinter::print_packet_stores(const Range& range, const std::vector<uint
   }
 }
 
-void NestPrinter::print_packets(const Range& range, const std::vector<ExprId>& exprs,
-                                const std::vector<uint32_t>& stores, const PrintBody& print_body) {
+void NestPrinter::print_packet_run(const Range& range, const PacketRun& run,
+                                   const std::vector<ExprId>& loads,
+                                   const std::vector<uint32_t>& stores,
+                                   const PrintBody& print_body) {
   const Kernel& kernel = context_.kernel;
-  const ThreadLoop& loop = kernel.thread_loop;
-  const std::string index = context_.index_type();
+  const std::string packet = text_of(kernel.thread_loop.packet);
   const std::vector<uint32_t> stored = packet_stores(stores);
-  out_.open("");
-  if (!loop.holds_row) {
-    print_packet_start(range, exprs, stores);
-    const int64_t elements = int64_t{loop.packet} * loop.packets;
-    out_.open("for (" + index + " base = start; base < " + range.last +
-              "; base += " + text_of(elements) + " * (int)blockDim.x)");
-  }
-  print_packet_loads(range, packet_loads(exprs));
-  open_packet_steps(range);
+  print_packet_loads(range, run, packet_loads(loads));
+  open_packet_steps(range, run);
   for (uint32_t number : stored) {
     const Store& store = kernel.stores[number];
     out_.line(std::string(vector_type(kernel.buffers[store.buffer].type)) + " " +
-              name_of_stored_packet(context_, store) + "[" + text_of(loop.packet) + "];");
+              name_of_stored_packet(context_, store) + "[" + packet + "];");
   }
+  print_shared_packets(run, true);
   out_.line("#pragma unroll");
-  out_.open("for (int j = 0; j < " + text_of(loop.packet) + "; ++j)");
-  out_.line("const " + index + " i = at + j * apart;");
+  out_.open("for (int j = 0; j < " + packet + "; ++j)");
+  out_.line("const " + context_.index_type() + " i = at + j * apart;");
   out_.line("const int n = i >= " + range.first + " && i < " + range.last + ";");
   print_body({0, 1, true});
   out_.close();
+  print_shared_packets(run, false);
   print_packet_stores(range, stored);
   out_.close();
+}
+
+void NestPrinter::open_packet_runs(const Range& range, const std::string& start, int packets) {
+  out_.open("for (" + context_.index_type() + " base = " + start + "; base < " + range.last +
+            "; base += " + text_of(int64_t{context_.kernel.thread_loop.packet} * packets) +
+            " * (int)blockDim.x)");
+}
+
+void NestPrinter::print_packets(const Range& range, const std::vector<ExprId>& exprs,
+                                const std::vector<uint32_t>& stores, const PrintBody& print_body) {
+  const ThreadLoop& loop = context_.kernel.thread_loop;
+  out_.open("");
+  if (!loop.holds_row) {
+    print_packet_start(range, exprs, stores);
+    open_packet_runs(range, "start", loop.packets);
+  }
+  print_packet_run(range, {loop.holds_row ? "start" : "base", loop.packets}, exprs, stores,
+                   print_body);
   if (!loop.holds_row) out_.close();
   out_.close();
 }

@@ -47,7 +47,9 @@ void NestPrinter::print_sweep(size_t number, const Body& tile) {
               name_of_size(kernel.reduction[depth]) + "; ++" + index + ")");
     print_sweep_exprs(sweep, depth, tile);
   }
-  if (staged) {
+  if (context_.is_cuda() && kernel.thread_loop.is_long_row()) {
+    print_long_row(sweep, reductions);
+  } else if (staged) {
     int64_t steps = kBlockSteps;
     if (along_reduction()) steps *= int64_t{copies} * context_.target.lanes;
     if (context_.shares_steps()) steps *= kernel.thread_loop.rows;
@@ -132,13 +134,15 @@ void NestPrinter::print_innermost(const Sweep& sweep, const Reductions& reductio
     for (const Body& copy : copies) {
       const std::string value = context_.uses_scratch()
                                     ? context_.call(load, {scratch_address(id, copy)})
-                                    : spilled_step(id);
+                                : held_ == Held::kNowhere ? accesses_.load(id, copy)
+                                                          : spilled_step(id);
       out_.line(std::string("const ") + vector_type(type) + " " + read_vector(context_, id, copy) +
                 " = " + value + ";");
     }
   }
   print_sweep_exprs(sweep, innermost(), body);
   for (ExprId id : sweep.spilled) {
+    if (held_ == Held::kNowhere) break;
     const std::string store =
         std::string("lazy_store_") + scalar_type(context_.kernel.exprs[id].type);
     for (const Body& copy : copies) {
@@ -179,7 +183,9 @@ bool NestPrinter::is_staged(const Sweep& sweep) const {
   const Kernel& kernel = context_.kernel;
   const Size extent = kernel.reduction.back();
   const int64_t steps = along_reduction() ? extent.value / context_.target.lanes : extent.value;
-  if (is_unrolled(kernel) || (context_.is_cuda() && kernel.thread_loop.holds_row)) return false;
+  if (is_unrolled(kernel)) return false;
+  if (context_.is_cuda() && kernel.thread_loop.holds_row && !kernel.thread_loop.has_rest)
+    return false;
   if (kernel.reduction.size() == 1 && !extent.slot && steps <= kBlockSteps) return false;
   return std::any_of(sweep.reductions.begin(), sweep.reductions.end(),
                      [&](ExprId id) { return codegen::is_staged(kernel.exprs[id]); });
@@ -209,7 +215,7 @@ std::string NestPrinter::flat_index(const Body& body) const {
 }
 
 std::string NestPrinter::spilled_step(ExprId id) const {
-  if (context_.is_cuda()) return "m" + std::to_string(id) + "[step][j]";
+  if (context_.is_cuda()) return held_element(id);
   return "m" + std::to_string(id) + "[" + flat_index(Body{}) + "]";
 }
 

@@ -89,14 +89,10 @@ void print_arguments(const PrintContext& context, const std::string& from, Sourc
   }
 }
 
-}  // namespace
-
-namespace {
-
 // A GPU's threads have no scratch: they keep a row where it fits into their registers.
 Spilling spilling_of(const Kernel& kernel, bool cuda) {
   if (!cuda) return Spilling::kScratch;
-  return kernel.thread_loop.holds_row ? Spilling::kRegisters : Spilling::kNone;
+  return kernel.thread_loop.holds_row ? spilling_of_held_rows(kernel) : Spilling::kNone;
 }
 
 }  // namespace

@@ -23,8 +23,8 @@
 // size will do. blockDim.x is 32 or, with blockDim.y = 1, a multiple of 32, and blockDim.x *
 // blockDim.y at most most_threads() (thread_loop.h). By the kernel's ThreadLoop the block is
 // `threads` along x where it holds its rows; 32 times `rows` where threads share its steps; 32
-// along x where it transposes; in the last two a block has one work item at a time. No dynamic
-// shared memory. launch_shape() chooses such a shape.
+// along x where it transposes; in the last two a block has one work item at a time. A block has
+// shared_bytes() (thread_loop.h) of dynamic shared memory. launch_shape() chooses such a shape.
 #pragma once
 
 #include <cstddef>

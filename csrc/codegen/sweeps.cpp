@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/op_cost.h"
+#include "codegen/thread_loop.h"
 
 namespace torch_lazy::codegen {
 namespace {
@@ -197,6 +198,9 @@ class Scheduler {
   }
 
   bool is_worth_spilling(ExprId id, int later) const {
+    if (spilling_ == Spilling::kPackets) {
+      return later > 0 && is_packet_load(kernel_, id, schedule_.varying);
+    }
     if (spilling_ == Spilling::kRegisters) {
       return later > 0 && (kernel_.exprs[id].op == Op::kLoad || cost_again(id) > kReloadCost);
     }
@@ -210,7 +214,7 @@ class Scheduler {
     if (lanes == kNoDimension) return false;
     const Dimensions wanted = dimension_bit(lanes) | dimension_bit(innermost);
     return (schedule_.varying[id] & wanted) == wanted &&
-           (spilling_ == Spilling::kRegisters || has_place_in_scratch(kernel_.exprs[id].type));
+           (spilling_ != Spilling::kScratch || has_place_in_scratch(kernel_.exprs[id].type));
   }
 
   void fill_sweeps() {

@@ -44,6 +44,7 @@ enum class Spilling : uint8_t {
   kNone,
   kScratch,    // what is dear to evaluate again, into memory
   kRegisters,  // whatever a later sweep would have to load or evaluate again
+  kPackets,    // packets (thread_loop.h) that a later sweep would have to load again
 };
 
 Schedule make_schedule(const Kernel& kernel, Spilling spilling);

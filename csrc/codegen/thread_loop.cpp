@@ -24,8 +24,12 @@ constexpr int kCheapCost = 40;
 constexpr int64_t kMostThreads = 1024;
 constexpr int64_t kHeldByThread = 16;
 constexpr int64_t kHeldByThreadOfWarp = 32;
-constexpr int64_t kHeldByThreadOfLargest = 20;
 constexpr int64_t kMostHeldValues = 64;
+// The same where the rest of the row is in shared memory. With fewer threads each has more
+// registers beside those; fewer yet would keep memory waiting.
+constexpr int64_t kThreadsOfLongRow = 512;
+constexpr int64_t kValuesOfLongRow = 56;  // with those under way
+constexpr int64_t kLeastHeldOfRow = 4;    // a quarter, or it does not pay
 // Steps of a reduction that threads share, each with a result in shared memory at the end.
 constexpr int kRowsOfThreads = 8;
 constexpr int64_t kStepsWorthSharing = 16;
@@ -66,10 +70,21 @@ bool is_packet(const Kernel& kernel, const Access& access, ExprId predicate,
          access.strides[lanes].is(1) && !has_index_along_lanes(kernel, access, varying);
 }
 
+// In shared memory, of an element of a row.
+int64_t held_bytes(const Kernel& kernel, const Schedule& schedule) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < kernel.exprs.size(); ++i)
+    if (schedule.scratch_places[i] >= 0) bytes += bytes_of(kernel.exprs[i].type);
+  return bytes;
+}
+
 class Chooser {
  public:
-  Chooser(const Kernel& kernel, const std::vector<int64_t>& sizes)
-      : kernel_(kernel), sizes_(sizes), varying_(varying_dimensions(kernel)) {}
+  Chooser(const Kernel& kernel, const std::vector<int64_t>& sizes, int64_t shared_bytes)
+      : kernel_(kernel),
+        sizes_(sizes),
+        shared_bytes_(shared_bytes),
+        varying_(varying_dimensions(kernel)) {}
 
   ThreadLoop choose() {
     loop_.narrow = is_narrow();
@@ -91,6 +106,7 @@ class Chooser {
     }
     const Schedule schedule = make_schedule(kernel_, Spilling::kRegisters);
     if (schedule.sweeps.size() > 1) hold_row(schedule);
+    if (schedule.sweeps.size() > 1 && !loop_.holds_row) hold_long_row();
     if (!loop_.holds_row && cost() <= kCheapCost) set_packets(kRowElements);
     return loop_;
   }
@@ -211,11 +227,9 @@ class Chooser {
     for (int64_t threads = kWarp; threads <= kMostThreads; threads *= 2) {
       const int64_t packets = std::max<int64_t>(divided(extent_, threads * packet), 1);
       const int64_t elements = packets * packet;
-      const bool largest = threads == kMostThreads;
-      const int64_t most = largest            ? kHeldByThreadOfLargest
-                           : threads == kWarp ? kHeldByThreadOfWarp
-                                              : kHeldByThread;
-      if (elements > most || elements * values > (largest ? most : kMostHeldValues)) continue;
+      const int64_t most = threads == kWarp ? kHeldByThreadOfWarp : kHeldByThread;
+      if (elements > most || elements * values > (threads == kMostThreads ? most : kMostHeldValues))
+        continue;
       loop_.holds_row = true;
       loop_.threads = static_cast<int>(threads);
       break;
@@ -229,6 +243,38 @@ class Chooser {
     }
     loop_.packets =
         static_cast<int>(std::max<int64_t>(divided(extent_, loop_.threads * packet), 1));
+  }
+
+  // In registers and in shared memory, as far as these go.
+  void hold_long_row() {
+    if (kernel_.reduction.size() != 1 || !kernel_.reduction_total.is(0)) return;
+    const Schedule schedule = make_schedule(kernel_, Spilling::kPackets);
+    const int64_t values = values_kept(kernel_, schedule);
+    if (values == 0) return;
+    const int64_t step = kThreadsOfLongRow * loop_.packet;
+    const int64_t packets = divided(extent_, step);
+    constexpr int64_t kStreamed = ThreadLoop::kStreamedPackets;
+    const int64_t in_registers =
+        std::clamp<int64_t>(kValuesOfLongRow / (values * loop_.packet) - kStreamed, 0, packets - 1);
+    const int64_t fitting =
+        (shared_bytes_ - fold_bytes()) / (held_bytes(kernel_, schedule) * step) / kStreamed;
+    const int64_t in_shared =
+        kStreamed * std::min(divided(packets - in_registers, kStreamed), fitting);
+    const int64_t held = in_registers + in_shared;
+    if (held * kLeastHeldOfRow < packets) return;
+    loop_.holds_row = true;
+    loop_.threads = kThreadsOfLongRow;
+    loop_.packets = static_cast<int>(in_registers);
+    loop_.shared_packets = static_cast<int>(in_shared);
+    loop_.has_rest = held < packets;
+  }
+
+  // Of the folds of a block's warps.
+  int64_t fold_bytes() const {
+    int64_t bytes = 0;
+    for (const Expr& expr : kernel_.exprs)
+      if (is_reduction(expr.op)) bytes += int64_t{2} * kWarp * 2 * 8;  // with an index
+    return bytes;
   }
 
   // Whether indices and addresses, counted in elements, stay within 32 bits, with room for the
@@ -260,6 +306,7 @@ class Chooser {
 
   const Kernel& kernel_;
   const std::vector<int64_t>& sizes_;
+  const int64_t shared_bytes_;
   const std::vector<Dimensions> varying_;
   int64_t extent_ = 1;  // of the lanes' dimension
   ThreadLoop loop_;
@@ -301,8 +348,20 @@ bool is_packet_store(const Kernel& kernel, const Store& store,
   return is_packet(kernel, store.access, store.predicate, varying);
 }
 
-ThreadLoop choose_thread_loop(const Kernel& kernel, const std::vector<int64_t>& sizes) {
-  return Chooser(kernel, sizes).choose();
+ThreadLoop choose_thread_loop(const Kernel& kernel, const std::vector<int64_t>& sizes,
+                              int64_t shared_bytes) {
+  return Chooser(kernel, sizes, shared_bytes).choose();
+}
+
+Spilling spilling_of_held_rows(const Kernel& kernel) {
+  return kernel.thread_loop.is_long_row() ? Spilling::kPackets : Spilling::kRegisters;
+}
+
+int64_t shared_bytes(const Kernel& kernel) {
+  const ThreadLoop& loop = kernel.thread_loop;
+  if (loop.shared_packets == 0) return 0;
+  const Schedule schedule = make_schedule(kernel, spilling_of_held_rows(kernel));
+  return held_bytes(kernel, schedule) * loop.shared_packets * loop.packet * loop.threads;
 }
 
 int most_threads(const Kernel& kernel) {

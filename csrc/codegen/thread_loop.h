@@ -6,16 +6,24 @@
 
 #include "codegen/loop_analysis.h"
 #include "codegen/loop_ir.h"
+#include "codegen/sweeps.h"
 
 namespace torch_lazy::codegen {
 
-// Of a kernel called with these sizes. What it depends on are orders of magnitude, so that one
-// source still serves many shapes.
-ThreadLoop choose_thread_loop(const Kernel& kernel, const std::vector<int64_t>& sizes);
+// Of a kernel called with these sizes, on a device whose blocks can have `shared_bytes` of shared
+// memory. What it depends on are orders of magnitude, so that one source still serves many shapes.
+ThreadLoop choose_thread_loop(const Kernel& kernel, const std::vector<int64_t>& sizes,
+                              int64_t shared_bytes);
 
 // Threads along x and y of a block, at most. The printed kernel says so to its compiler, which
 // gives out registers accordingly.
 int most_threads(const Kernel& kernel);
+
+// Of dynamic shared memory that a block is launched with.
+int64_t shared_bytes(const Kernel& kernel);
+
+// What a kernel that holds its rows keeps of them.
+Spilling spilling_of_held_rows(const Kernel& kernel);
 
 // Work items of the kernel, whose thread_loop is chosen, where `transposed`.
 int64_t transposed_work_items(const Kernel& kernel, const std::vector<int64_t>& sizes);

@@ -85,7 +85,13 @@ class ItemLowering {
   }
 
   codegen::LowerContext context(const std::vector<Layout>& layouts) const {
-    return {graph_, layouts, offsets_, options_.lanes, options_.threads, options_.target};
+    return {graph_,
+            layouts,
+            offsets_,
+            options_.lanes,
+            options_.threads,
+            options_.target,
+            options_.shared_bytes};
   }
 
   static bool touches(const LoweredItem& lowered, const std::vector<bool>& values) {

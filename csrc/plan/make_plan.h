@@ -26,6 +26,7 @@ struct PlanOptions {
   // What takes parts of the graph whole, before `operators`, which is not null then.
   const GraphCompiler* graphs = nullptr;
   codegen::Target::Kind target = codegen::Target::Kind::kCpu;  // that kernels are printed for
+  int64_t shared_bytes = 48 << 10;  // of a GPU's block, at most
 };
 
 // `inputs` describes the graph's inputs.

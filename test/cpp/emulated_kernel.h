@@ -6,10 +6,14 @@
 #include <vector>
 
 #include "codegen/printer.h"
+#include "codegen/thread_loop.h"
 #include "loop_arguments.h"
 #include "simt/launch.h"
 
 namespace torch_lazy::codegen {
+
+// Of a block, as GPUs of data centers have.
+constexpr int64_t kMostSharedBytes = 227 << 10;
 
 struct EmulatedRun {
   std::vector<Elements> buffers;  // what they hold afterwards
@@ -54,7 +58,8 @@ inline EmulatedRun emulated(const Kernel& kernel, KernelArguments arguments, sim
   EmulatedRun run;
   const auto launch = [&](int64_t begin, int64_t end) {
     void* parameters[] = {packed.data(), &begin, &end};
-    run.reports.push_back(simt::run(memory, {*program, printed.entry, grid, block, parameters}));
+    run.reports.push_back(simt::run(memory, {*program, printed.entry, grid, block, parameters,
+                                             size_t(shared_bytes(kernel)), kMostSharedBytes}));
   };
   launch(0, work_items / 2);
   launch(work_items / 2, work_items);

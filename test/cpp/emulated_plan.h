@@ -119,8 +119,14 @@ class EmulatedLauncher final : public Launcher {
     const codegen::LaunchShape shape = codegen::launch_shape(lowered, limits_);
     const auto program = simt::Program::compile(printed.source);
     const simt::Dim3 grid{shape.grid_x}, block{shape.block_x, shape.block_y};
-    reports_.push_back({lowered.kernel.name, printed.source, block,
-                        simt::run(memory_, {*program, printed.entry, grid, block, parameters})});
+    const simt::Launch launch{*program,
+                              printed.entry,
+                              grid,
+                              block,
+                              parameters,
+                              shape.shared_bytes,
+                              size_t(limits_.shared_bytes_of_block)};
+    reports_.push_back({lowered.kernel.name, printed.source, block, simt::run(memory_, launch)});
   }
 
  private:
@@ -144,7 +150,10 @@ inline EmulatedWindow run_emulated(const TapeBuilder& window, const TapeBuilder:
   }
   CoreGraph core = core_graph_of(*graph.graph, inputs);
   choose_joins(core, 1);  // the rows of tests are short
-  Plan plan = make_plan(core, inputs, {.lanes = 32, .target = codegen::Target::Kind::kCuda});
+  Plan plan = make_plan(core, inputs,
+                        {.lanes = 32,
+                         .target = codegen::Target::Kind::kCuda,
+                         .shared_bytes = limits.shared_bytes_of_block});
   EmulatedWindow result;
   const TensorsOnEmulatedDevice device;
   PlanExecutable executable(

@@ -124,6 +124,29 @@ TEST_F(FakeCuda, ALaunchThatCannotBeIsRefusedAtOnce) {
   EXPECT_EQ(launch(x, y, 2, nullptr, 2048), CUDA_ERROR_INVALID_VALUE);
 }
 
+// A block of a device may have more shared memory than 48 KiB if its kernel has asked before.
+TEST_F(FakeCuda, SharedMemoryIsThereForKernelsThatHaveAskedForIt) {
+  const auto launch_with = [&](unsigned bytes) {
+    float number = 2;
+    void* parameters[] = {&x, &y, &number};
+    return cuda().call("cuLaunchKernel", add, 1u, 1u, 1u, 32u, 1u, 1u, bytes, CUstream{nullptr},
+                       static_cast<void**>(parameters), static_cast<void**>(nullptr));
+  };
+  const auto ask_for = [&](int bytes) {
+    return cuda().call("cuKernelSetAttribute", CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                       bytes, add, 0);
+  };
+  upload(x, ones.data(), nullptr);
+
+  EXPECT_EQ(launch_with(48 << 10), CUDA_SUCCESS);
+  EXPECT_EQ(launch_with(64 << 10), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(ask_for(228 << 10), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(ask_for(64 << 10), CUDA_SUCCESS);
+  EXPECT_EQ(launch_with(64 << 10), CUDA_SUCCESS);
+  EXPECT_EQ(launch_with((64 << 10) + 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(first(y), 3);
+}
+
 TEST_F(FakeCuda, AskingForAnEventGetsThereInTheEnd) {
   CUstream own = stream();
   CUevent made = nullptr;

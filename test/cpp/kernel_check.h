@@ -132,7 +132,7 @@ inline void expect_emulated(const Kernel& kernel, const KernelArguments& argumen
   Kernel chosen = kernel;
   const bool columns = kernel.axis == Axis::kParallel && !kernel.parallel.empty();
   if (columns && !kernel.reduction.empty()) chosen.block = Size::constant(ThreadLoop::kColumns);
-  chosen.thread_loop = choose_thread_loop(chosen, arguments.sizes);
+  chosen.thread_loop = choose_thread_loop(chosen, arguments.sizes, kMostSharedBytes);
   const ThreadLoop& loop = chosen.thread_loop;
   const bool any_block = !loop.holds_row && loop.rows == 1 && loop.transposed < 0;
   for (const simt::Dim3 block : {simt::Dim3{32, 4}, simt::Dim3{96, 1}}) {

@@ -48,6 +48,18 @@ TEST(LaunchShape, GivesTheThreadsThatHoldIt) {
   EXPECT_EQ(launch_shape(lowered, kGpu), (LaunchShape{256, 1, 800}));
 }
 
+TEST(LaunchShape, GivesTheSharedMemoryThatHoldsTheRow) {
+  LoweredKernel lowered = row_sum(1000, 40000);
+  Kernel& kernel = lowered.kernel;
+  // A second sweep that reads the row again.
+  kernel.buffers.push_back({Type::kFloat, "again", true, true});
+  kernel.exprs.push_back({.op = Op::kSub, .type = Type::kFloat, .arguments = {0, 1}});
+  kernel.stores.push_back({2, {Size::constant(0), {slot(1), one()}, {}}, 2});
+  kernel.thread_loop = {
+      .packet = 4, .packets = 6, .holds_row = true, .threads = 1024, .shared_packets = 4};
+  EXPECT_EQ(launch_shape(lowered, kGpu), (LaunchShape{1024, 1, 200, 4 * 4 * 1024 * sizeof(float)}));
+}
+
 TEST(LaunchShape, SharesFewWorkItemsOutOverAllMultiprocessors) {
   EXPECT_EQ(launch_shape(row_sum(300, 16), kGpu), (LaunchShape{32, 3, 100}));
 }

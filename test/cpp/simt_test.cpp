@@ -303,5 +303,28 @@ TEST(Simt, ALaunchThatADriverWouldRefuseIsRefused) {
   EXPECT_THROW(device.run("", {1, 65536}, {32}), std::invalid_argument);
 }
 
+TEST(Simt, MoreSharedMemoryThanUsualHasToBeAllowed) {
+  Device device(32);
+  const auto program = Program::compile(
+      "extern \"C\" __global__ void kernel(float* y) {\n"
+      "  extern __shared__ float cells[];\n"
+      "  y[threadIdx.x] = cells[16384 + threadIdx.x] = 1;\n"
+      "}\n"
+      "extern \"C\" __global__ void other(float* y) {\n"
+      "  __shared__ float cells[8192];\n"
+      "  y[threadIdx.x] = cells[threadIdx.x] = 1;\n"
+      "}\n");
+  void* parameters[] = {&device.y};
+  constexpr size_t kBytes = 68 << 10;
+
+  EXPECT_THROW(run(device.memory, {*program, "kernel", {1}, {32}, parameters, kBytes}),
+               std::invalid_argument);
+  // What another kernel of the source declares does not count.
+  const Report report =
+      run(device.memory, {*program, "kernel", {1}, {32}, parameters, kBytes, kBytes});
+
+  EXPECT_EQ(report.text(), "");
+}
+
 }  // namespace
 }  // namespace torch_lazy::simt

@@ -36,6 +36,9 @@ struct CUevent_st {
 
 namespace torch_lazy::fake_cuda {
 
+// Of a block whose kernel has asked for it, as an H100 has.
+constexpr int kMostSharedBytes = 227 << 10;
+
 class Device {
  public:
   static Device& get();

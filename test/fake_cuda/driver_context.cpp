@@ -49,7 +49,7 @@ int attribute(CUdevice_attribute which) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
       return 0;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
-      return 48 << 10;  // the emulator lets no block have more
+      return torch_lazy::fake_cuda::kMostSharedBytes;
   }
   throw Failure{CUDA_ERROR_INVALID_VALUE};
 }

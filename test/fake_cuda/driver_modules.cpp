@@ -79,6 +79,34 @@ FAKE_CUDA_EXPORT CUresult cuKernelGetFunction(CUfunction* function, CUkernel ker
   return enter(Needs::kContext, [&] { *function = reinterpret_cast<CUfunction>(kernel); });
 }
 
+FAKE_CUDA_EXPORT CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute,
+                                               CUkernel kernel, CUdevice device) {
+  return enter(Needs::kInit, [&] {
+    if (device != 0) throw Failure{CUDA_ERROR_INVALID_DEVICE};
+    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+      throw Failure{CUDA_ERROR_INVALID_VALUE};
+    const auto* const function = reinterpret_cast<CUfunction>(kernel);
+    *value = static_cast<int>(function->most_shared_bytes -
+                              simt::static_shared_bytes(*function->program, function->name));
+  });
+}
+
+// As on a device: what the source declares and what is asked for have to fit together.
+FAKE_CUDA_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value,
+                                               CUkernel kernel, CUdevice device) {
+  return enter(Needs::kInit, [&] {
+    if (device != 0) throw Failure{CUDA_ERROR_INVALID_DEVICE};
+    auto* const function = reinterpret_cast<CUfunction>(kernel);
+    const size_t bytes =
+        static_cast<size_t>(value) + simt::static_shared_bytes(*function->program, function->name);
+    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
+        bytes > torch_lazy::fake_cuda::kMostSharedBytes) {
+      throw Failure{CUDA_ERROR_INVALID_VALUE};
+    }
+    function->most_shared_bytes = bytes;
+  });
+}
+
 FAKE_CUDA_EXPORT CUresult cuLibraryUnload(CUlibrary library) {
   return enter(Needs::kInit, [&] {
     Device::get().wait_for_all();

@@ -12,6 +12,7 @@
 struct CUfunc_st {
   std::shared_ptr<const torch_lazy::simt::Program> program;
   std::string name;
+  size_t most_shared_bytes = 48 << 10;  // of a block, static and dynamic
 };
 
 namespace torch_lazy::fake_cuda {
@@ -29,7 +30,7 @@ class KernelWork {
   std::shared_ptr<const simt::Program> program_;
   std::string name_;
   simt::Dim3 grid_, block_;
-  unsigned shared_bytes_;
+  size_t shared_bytes_, most_shared_bytes_;
   std::vector<std::vector<char>> values_;  // by parameter
 };
 

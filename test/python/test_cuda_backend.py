@@ -86,3 +86,20 @@ print(torch.equal(result, table.cpu() * 2), torch.lazy.metrics()["fallbacks"])
 """
 
     assert run_on_device(script) == ["True {}"]
+
+
+def test_rows_that_want_more_shared_memory_than_usual_are_given_it():
+    script = """
+import torch_lazy
+
+x = torch.randn(16, 20000)
+on_lazy = x.to("lazy")
+for _ in range(3):
+    result = torch.softmax(on_lazy, -1).cpu()
+    torch_lazy._C.wait_for_compiles(60.0)
+torch.testing.assert_close(result, torch.softmax(x, -1))
+metrics = torch.lazy.metrics()
+print(metrics["windows"]["hot"] > 0, metrics["fallbacks"])
+"""
+
+    assert run_on_device(script) == ["True {}"]

@@ -13,9 +13,21 @@ namespace {
 
 constexpr uint32_t kMostThreads = 1024;
 constexpr uint32_t kMostBlocksOfYAndZ = 65535;
-constexpr int64_t kMostSharedBytes = 48 << 10;  // what no attribute asks for
 
 }  // namespace
+
+size_t static_shared_bytes(const Program& program, const std::string& kernel) {
+  const Module& module = program.module();
+  size_t bytes = 0;
+  for (int64_t i = 0; i < module.shared_count; ++i) {
+    const SharedVariable& variable = module.shared[i];
+    const std::string owner = variable.kernel;
+    if (variable.is_dynamic == 0 && (owner.empty() || owner == kernel)) {
+      bytes += static_cast<size_t>(variable.bytes);
+    }
+  }
+  return bytes;
+}
 
 void validate(const Launch& launch) {
   const Dim3 block = launch.block, grid = launch.grid;
@@ -29,15 +41,12 @@ void validate(const Launch& launch) {
         fmt::format("a grid of {} blocks: along y and z there are at most {}", to_string(grid),
                     kMostBlocksOfYAndZ));
   }
-  const Module& module = launch.program.module();
-  auto shared = static_cast<int64_t>(launch.dynamic_shared_bytes);
-  for (int64_t i = 0; i < module.shared_count; ++i) {
-    if (module.shared[i].is_dynamic == 0) shared += module.shared[i].bytes;
-  }
-  if (shared > kMostSharedBytes) {
+  const size_t shared =
+      launch.dynamic_shared_bytes + static_shared_bytes(launch.program, launch.kernel);
+  if (shared > launch.most_shared_bytes) {
     throw std::invalid_argument(
         fmt::format("the blocks of {} want {} bytes of shared memory, of at most {}", launch.kernel,
-                    shared, kMostSharedBytes));
+                    shared, launch.most_shared_bytes));
   }
 }
 

@@ -18,7 +18,12 @@ struct Launch {
   Dim3 grid, block;
   void** parameters;  // the address of each, as in cuLaunchKernel
   size_t dynamic_shared_bytes = 0;
+  // Of a block, that of the source with it: what no attribute asks for.
+  size_t most_shared_bytes = 48 << 10;
 };
+
+// Of a block of the kernel, that the source itself declares.
+size_t static_shared_bytes(const Program& program, const std::string& kernel);
 
 // Raises std::invalid_argument for a launch that a driver would refuse.
 void validate(const Launch& launch);

@@ -23,6 +23,7 @@ struct SharedVariable {
   int64_t bytes;
   int64_t alignment;
   int64_t is_dynamic;  // extern: `bytes` is the most that there can be
+  const char* kernel;  // that alone uses it; empty: several do, or a function that is no kernel
 };
 
 struct KernelEntry {

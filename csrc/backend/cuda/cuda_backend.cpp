@@ -84,6 +84,7 @@ class CudaBackend final : public Backend {
     plan_options.verify = options.verify;
     plan_options.device = options.device;
     plan_options.target = codegen::Target::Kind::kCuda;
+    plan_options.shared_bytes = device.shared_bytes_of_block;
     Plan plan = make_plan(core, options.inputs, plan_options);
     if (config().debug >= kDebugPasses) debug_print("plan\n" + to_string(plan));
     const PassTimer timer("kernels");
@@ -94,7 +95,8 @@ class CudaBackend final : public Backend {
 
  private:
   std::vector<CudaKernel> compile_kernels(Plan& plan, const cuda::DeviceProperties& device) {
-    const codegen::GpuLimits limits{device.multiprocessors, device.threads_per_multiprocessor};
+    const codegen::GpuLimits limits{device.multiprocessors, device.threads_per_multiprocessor,
+                                    device.shared_bytes_of_block};
     std::vector<CudaKernel> kernels;
     std::vector<PrintedKernel> printed;
     for (PlanStep& step : plan.steps) {

@@ -35,13 +35,22 @@ void* CudaLauncher::failure_word() const {
   return index_failure_word();
 }
 
-void CudaLauncher::launch(const KernelStep& step, c10::ArrayRef<void*> pointers) const {
+void CudaLauncher::prepare_thread() const {
   ensure_context(device().index());
+  std::call_once(shared_memory_allowed_, [this] {
+    for (const CudaKernel& kernel : kernels_)
+      if (kernel.shape.shared_bytes > kUsualSharedBytes)
+        allow_shared_bytes(kernel.code->kernel, kernel.shape.shared_bytes, device().index());
+  });
+}
+
+void CudaLauncher::launch(const KernelStep& step, c10::ArrayRef<void*> pointers) const {
+  prepare_thread();
   launch_alone(prepared(step, pointers), current_stream());
 }
 
 void CudaLauncher::launch_together(c10::ArrayRef<KernelLaunch> launches, size_t& started) {
-  ensure_context(device().index());
+  prepare_thread();
   std::vector<PreparedLaunch> all;
   all.reserve(launches.size());
   for (const KernelLaunch& launch : launches)

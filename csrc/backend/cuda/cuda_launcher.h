@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -27,10 +28,13 @@ class CudaLauncher final : public Launcher {
   void launch_together(c10::ArrayRef<KernelLaunch> launches, size_t& started) override;
 
  private:
+  // The thread has a context, and kernels the shared memory that they want.
+  void prepare_thread() const;
   PreparedLaunch prepared(const KernelStep& step, c10::ArrayRef<void*> pointers) const;
   Stream current_stream() const;
 
   const std::vector<CudaKernel> kernels_;
+  mutable std::once_flag shared_memory_allowed_;  // to the kernels that want more than the usual
   const c10::impl::DeviceGuardImplInterface& guard_;
   // By the first one's index among the kernels, and how many they are: fewer than in other runs
   // where a run was given up between them. Destroyed before the kernels.

@@ -36,6 +36,8 @@ Driver open_driver() {
   find("cuLibraryLoadData", driver.load_library);
   find("cuLibraryUnload", driver.unload_library);
   find("cuLibraryGetKernel", driver.library_kernel);
+  find("cuKernelGetAttribute", driver.kernel_attribute);
+  find("cuKernelSetAttribute", driver.set_kernel_attribute);
   find("cuMemHostAlloc", driver.allocate_host);
   find("cuLaunchKernel", driver.launch);
   find("cuGraphCreate", driver.create_graph);
@@ -111,7 +113,21 @@ DeviceProperties device_properties(c10::DeviceIndex ordinal) {
   properties.multiprocessors = attribute(Attribute::kMultiprocessors, device);
   properties.threads_per_multiprocessor =
       attribute(Attribute::kMaxThreadsPerMultiprocessor, device);
+  properties.shared_bytes_of_block = attribute(Attribute::kMaxSharedBytesOfBlock, device);
   return properties;
+}
+
+void allow_shared_bytes(Kernel kernel, unsigned bytes, c10::DeviceIndex device) {
+  static std::mutex mutex;  // held from reading what is allowed to raising it
+  const std::lock_guard<std::mutex> lock(mutex);
+  int allowed = 0;
+  check(driver().kernel_attribute(&allowed, KernelAttribute::kMaxDynamicSharedBytes, kernel,
+                                  handle_of(device)),
+        "the shared memory of a kernel is not known");
+  if (unsigned(allowed) >= bytes) return;
+  check(driver().set_kernel_attribute(KernelAttribute::kMaxDynamicSharedBytes, int(bytes), kernel,
+                                      handle_of(device)),
+        fmt::format("a kernel cannot have {} bytes of shared memory", bytes));
 }
 
 void ensure_context(c10::DeviceIndex device) {

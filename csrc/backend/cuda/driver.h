@@ -32,7 +32,14 @@ enum class Attribute : int {
   kMaxThreadsPerMultiprocessor = 39,
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
+  kMaxSharedBytesOfBlock = 97,  // of a kernel that asks for them
 };
+
+// CUfunction_attribute
+enum class KernelAttribute : int { kMaxDynamicSharedBytes = 8 };
+
+// Of dynamic shared memory, that a kernel has without asking.
+constexpr unsigned kUsualSharedBytes = 48 << 10;
 
 // CUDA_KERNEL_NODE_PARAMS of CUDA 12, its second version.
 struct KernelNode {
@@ -70,6 +77,9 @@ struct Driver {
                          unsigned library_count);
   Result (*unload_library)(Library library);
   Result (*library_kernel)(Kernel* kernel, Library library, const char* name);
+  Result (*kernel_attribute)(int* value, KernelAttribute attribute, Kernel kernel, int device);
+  // For all launches of the kernel on the device from then on.
+  Result (*set_kernel_attribute)(KernelAttribute attribute, int value, Kernel kernel, int device);
   Result (*allocate_host)(void** address, size_t bytes, unsigned flags);
   Result (*launch)(Kernel kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
@@ -101,10 +111,14 @@ struct DeviceProperties {
   int architecture = 0;  // 90 for compute capability 9.0
   int multiprocessors = 0;
   int threads_per_multiprocessor = 0;
+  int shared_bytes_of_block = 0;
 };
 
 // Initializes the driver. Raises c10::Error where that fails or there is no such device.
 DeviceProperties device_properties(c10::DeviceIndex device);
+
+// Lets launches of the kernel have so much dynamic shared memory, at least: plans share kernels.
+void allow_shared_bytes(Kernel kernel, unsigned bytes, c10::DeviceIndex device);
 
 // Makes the device's primary context, which is PyTorch's, the calling thread's, unless it has one:
 // a guard of PyTorch that has changed the device has made the right one current.

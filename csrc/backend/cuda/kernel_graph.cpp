@@ -31,6 +31,7 @@ KernelNode node_of(const PreparedLaunch& launch, Parameters& parameters) {
   node.grid_x = shape.grid_x;
   node.block_x = shape.block_x;
   node.block_y = shape.block_y;
+  node.shared_bytes = shape.shared_bytes;
   node.parameters = parameters.addresses.data();
   return node;
 }
@@ -47,7 +48,7 @@ void launch_alone(const PreparedLaunch& launch, Stream stream) {
   const codegen::LaunchShape& shape = launch.kernel->shape;
   const Result result = driver().launch(
       launch.kernel->code->kernel, shape.grid_x, 1, 1, shape.block_x, shape.block_y, 1,
-      /*shared_bytes=*/0, stream, parameters.addresses.data(), nullptr);
+      shape.shared_bytes, stream, parameters.addresses.data(), nullptr);
   if (result != kSuccess) [[unlikely]]
     check(result, fmt::format("kernel {} cannot be launched", launch.kernel->name));
 }

@@ -4,6 +4,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <set>
 #include <string>
 
 namespace torch_lazy::simt {
@@ -67,6 +68,23 @@ llvm::Function* entry_of(llvm::Function& kernel) {
   return entry;
 }
 
+void add_users(const llvm::Value& value, std::set<const llvm::Function*>& functions) {
+  for (const llvm::User* user : value.users()) {
+    if (const auto* instruction = llvm::dyn_cast<llvm::Instruction>(user)) {
+      functions.insert(instruction->getFunction());
+    } else {
+      add_users(*user, functions);
+    }
+  }
+}
+
+// The name of the one function that uses the variable; empty where it is not one.
+llvm::StringRef only_user(const llvm::GlobalVariable& variable) {
+  std::set<const llvm::Function*> functions;
+  add_users(variable, functions);
+  return functions.size() == 1 ? (*functions.begin())->getName() : "";
+}
+
 std::vector<llvm::Constant*> shared_variables(llvm::Module& module, Data& data) {
   std::vector<llvm::GlobalVariable*> shared;
   for (llvm::GlobalVariable& global : module.globals()) {
@@ -92,9 +110,10 @@ std::vector<llvm::Constant*> shared_variables(llvm::Module& module, Data& data) 
     global->setLinkage(llvm::GlobalValue::InternalLinkage);
     global->setAlignment(std::max(alignment.valueOrOne(), llvm::Align(dynamic ? 16 : 1)));
     const uint64_t bytes = module.getDataLayout().getTypeAllocSize(global->getValueType());
-    entries.push_back(data.structure(
-        {data.text(global->getName()), data.generic(global), data.number(bytes),
-         data.number(global->getAlign().valueOrOne().value()), data.number(dynamic ? 1 : 0)}));
+    entries.push_back(
+        data.structure({data.text(global->getName()), data.generic(global), data.number(bytes),
+                        data.number(global->getAlign().valueOrOne().value()),
+                        data.number(dynamic ? 1 : 0), data.text(only_user(*global))}));
   }
   return entries;
 }
