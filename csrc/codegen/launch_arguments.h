@@ -11,12 +11,12 @@
 
 namespace torch_lazy::codegen {
 
-// By buffer: how many bytes of the host's memory are in the arguments themselves; 0 where their
-// address is.
+// By buffer of an instance: how many bytes of the host's memory are in the arguments themselves; 0
+// where their address is.
 TORCH_LAZY_API std::vector<uint8_t> immediate_bytes(const Kernel& kernel);
 
-// The fields one after another. `pointers` are those of the buffers in order; sizes and numbers are
-// the kernel's own.
+// The fields one after another. `pointers` are those of the buffers in order, instance after
+// instance; sizes and numbers are the kernel's own.
 TORCH_LAZY_API std::vector<uint64_t> launch_arguments(const LoweredKernel& lowered,
                                                       const std::vector<uint8_t>& immediate_bytes,
                                                       c10::ArrayRef<void*> pointers);

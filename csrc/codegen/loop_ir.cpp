@@ -87,6 +87,7 @@ std::string to_string(const Kernel& kernel) {
   if (!kernel.reduction_total.is(0)) text += " reduction_total=" + text_of(kernel.reduction_total);
   if (kernel.fetches_ahead) text += " fetches_ahead";
   text += text_of(kernel.thread_loop);
+  if (kernel.instances > 1) text += " instances=" + std::to_string(kernel.instances);
   text += "\n";
   for (const std::string& comment : kernel.comments) text += "  # " + comment + "\n";
   for (const Buffer& buffer : kernel.buffers) {

@@ -155,6 +155,9 @@ struct Kernel {
   // Rows of memory are asked for some lines before they are read or written, where a target can.
   bool fetches_ahead = false;
   ThreadLoop thread_loop;
+  // More than 1: the loops run over as many sets of buffers, sizes and numbers, one after the other
+  // (codegen/batch.h). For a GPU, which takes a launch for them all.
+  uint32_t instances = 1;
   uint32_t size_slots = 0;
   uint32_t number_slots = 0;
 };

@@ -87,6 +87,7 @@ class Verifier {
               kernel_.reduction_total.is(0),
           "holds its rows but has not one reduction dimension, whole, that the lanes run along");
     }
+    require(kernel_.instances > 0, "has no instance");
     if (kernel_.thread_loop.is_long_row()) {
       require(kernel_.thread_loop.holds_row && kernel_.thread_loop.packet > 1 &&
                   kernel_.thread_loop.shared_packets % ThreadLoop::kStreamedPackets == 0,

@@ -24,13 +24,17 @@ struct BufferBinding {
 
 struct LoweredKernel {
   Kernel kernel;
+  // Of each instance of the kernel, one after the other:
   std::vector<BufferBinding> buffers;  // of kernel.buffers
   std::vector<int64_t> sizes;          // values of the integer slots
   std::vector<double> numbers;         // values of the double slots
-  int64_t work_items = 0;
+  // Where there are several instances, how many work items each has with those before it.
+  std::vector<int64_t> ends;
+  int64_t work_items = 0;     // of all
   double work_item_cost = 0;  // in elements of simple arithmetic, for the grain of parallel loops
   int64_t partial_elements = 0;  // of kPartial buffers, each
 
+  // Of the first instance.
   int64_t number(const Size& size) const {
     return size.slot ? sizes[size_t(size.value)] : size.value;
   }

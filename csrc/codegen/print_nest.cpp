@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/op_cost.h"
+#include "codegen/print_arguments.h"
 #include "codegen/print_expr.h"
 
 namespace torch_lazy::codegen {
@@ -41,19 +42,26 @@ int NestPrinter::tile_copies(const Kernel& kernel, const Target& target, const S
 void NestPrinter::print_leaving() {
   const Kernel& kernel = context_.kernel;
   const bool point = kernel.parallel.empty() && kernel.reduction.empty();
-  out_.line(context_.is_cuda() && point
-                ? "if (begin >= end || (blockIdx.x | threadIdx.x | threadIdx.y) != 0) return;"
-                : "if (begin >= end) return;");
+  if (!context_.is_cuda() || !point) {
+    out_.line("if (begin >= end) return;");
+  } else if (kernel.instances > 1) {
+    out_.line("if (begin >= end || threadIdx.x != 0) return;");
+  } else {
+    out_.line("if (begin >= end || (blockIdx.x | threadIdx.x | threadIdx.y) != 0) return;");
+  }
 }
 
 void NestPrinter::print() {
   print_leaving();
-  print_scratch();
-  print_kernel_scalars();
-  print_prefetch_range();
+  const bool batch = context_.kernel.instances > 1;
+  if (!batch) print_values_of_all_items();
   open_work_items();
+  if (batch) {
+    print_instance();
+    print_values_of_all_items();
+  }
   if (context_.is_cuda()) {
-    print_digits(work_item_digits(), "const " + context_.index_type(), "item");
+    print_digits(work_item_digits(), "const " + context_.index_type(), batch ? "own_item" : "item");
   }
   if (context_.transposes()) {
     print_transposed();
@@ -96,6 +104,25 @@ void NestPrinter::print() {
   if (any_nontemporal()) out_.line(context_.call("lazy_end_nontemporal", {}) + ";");
 }
 
+void NestPrinter::print_values_of_all_items() {
+  print_scratch();
+  print_kernel_scalars();
+  print_prefetch_range();
+  print_block_counts();
+}
+
+// Which of the instances the work item is of.
+void NestPrinter::print_instance() {
+  const std::string& name = context_.kernel.name;
+  out_.line("const int instance = " + context_.call("lazy_instance_of", {"batch.ends", "item"}) +
+            ";");
+  out_.line("const " + name + "_arguments& arguments = batch.instances[instance];");
+  print_arguments(context_, "arguments.", out_);
+  const std::string index = context_.index_type();
+  out_.line("const " + index + " own_item = item - (" + index +
+            ")(instance > 0 ? batch.ends[instance - 1] : 0);");
+}
+
 void NestPrinter::print_scratch() {
   if (!context_.uses_scratch()) return;
   const Kernel& kernel = context_.kernel;
@@ -123,19 +150,21 @@ void NestPrinter::print_kernel_scalars() {
   }
 }
 
-void NestPrinter::open_work_items() {
+void NestPrinter::print_block_counts() {
   const Kernel& kernel = context_.kernel;
-  if (!along_reduction() && !kernel.parallel.empty()) {
-    const bool squares = context_.transposes();
-    const std::string block = squares ? text_of(ThreadLoop::kColumns) : name_of_size(kernel.block);
-    if (squares) {
-      out_.line("const " + context_.index_type() + " squares = (" +
-                name_of_size(kernel.parallel[size_t(kernel.thread_loop.transposed)]) + " + " +
-                block + " - 1) / " + block + ";");
-    }
-    out_.line("const " + context_.index_type() + " blocks = (" +
-              name_of_size(kernel.parallel.back()) + " + " + block + " - 1) / " + block + ";");
+  if (along_reduction() || kernel.parallel.empty()) return;
+  const bool squares = context_.transposes();
+  const std::string block = squares ? text_of(ThreadLoop::kColumns) : name_of_size(kernel.block);
+  if (squares) {
+    out_.line("const " + context_.index_type() + " squares = (" +
+              name_of_size(kernel.parallel[size_t(kernel.thread_loop.transposed)]) + " + " + block +
+              " - 1) / " + block + ";");
   }
+  out_.line("const " + context_.index_type() + " blocks = (" +
+            name_of_size(kernel.parallel.back()) + " + " + block + " - 1) / " + block + ";");
+}
+
+void NestPrinter::open_work_items() {
   if (!context_.is_cuda()) print_first_work_item();
   if (context_.is_cuda()) {
     const std::string index = context_.index_type();

@@ -39,6 +39,10 @@ class NestPrinter {
   using PrintBody = std::function<void(const Body&)>;
   using Reductions = std::vector<ReductionPrinter>;
 
+  // What does not differ between work items, of one instance.
+  void print_values_of_all_items();
+  void print_instance();
+  void print_block_counts();
   void print_scratch();
   void print_kernel_scalars();
   void open_work_items();

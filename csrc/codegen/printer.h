@@ -17,14 +17,14 @@
 //
 //   extern "C" __global__ void name(const name_arguments arguments, int64_t begin, int64_t end)
 //
-// `arguments` is a struct of 8-byte fields, passed by value: the buffers' pointers, the size slots,
-// the number slots; a launcher copies the three arrays one after the other. Threads (x) of a block
-// work on one work item together and blockDim.y work items are worked on at a time; a grid of any
-// size will do. blockDim.x is 32 or, with blockDim.y = 1, a multiple of 32, and blockDim.x *
-// blockDim.y at most most_threads() (thread_loop.h). By the kernel's ThreadLoop the block is
-// `threads` along x where it holds its rows; 32 times `rows` where threads share its steps; 32
-// along x where it transposes; in the last two a block has one work item at a time. A block has
-// shared_bytes() (thread_loop.h) of dynamic shared memory. launch_shape() chooses such a shape.
+// `arguments` is a struct of 8-byte fields, by value, as launch_arguments() packs them: pointers,
+// size slots, number slots, of each instance, and where the work items of several end. Threads (x)
+// of a block work on one work item together, blockDim.y items are worked on at a time; a grid of
+// any size will do. blockDim.x is 32 or, with blockDim.y = 1, a multiple of 32, both together at
+// most most_threads() (thread_loop.h): by the ThreadLoop `threads` along x where a block holds its
+// rows; 32 times `rows` where threads share its steps; 32 along x where it transposes, the last two
+// with one work item at a time. Of dynamic shared memory a block has shared_bytes(). launch_shape()
+// chooses such a shape.
 #pragma once
 
 #include <cstddef>

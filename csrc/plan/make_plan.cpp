@@ -8,8 +8,10 @@
 #include "base/pass_times.h"
 #include "ir/node_operator.h"
 #include "plan/arena.h"
+#include "plan/batch_items.h"
 #include "plan/graph_parts.h"
 #include "plan/kernel_bytes.h"
+#include "plan/kernel_memory.h"
 #include "plan/library_plan.h"
 #include "plan/lower_items.h"
 #include "plan/operator_step.h"
@@ -39,7 +41,9 @@ class Planner {
   Plan make() {
     const PassTimer timer("plan");
     choose_memory();
-    for (const LoweredItem& lowered : lowered_.items) emit(lowered);
+    for (const std::vector<size_t>& items :
+         batch_items(graph_, inputs_, lowered_, options_.argument_bytes))
+      emit(items);
     for (const LoweredItem& lowered : lowered_.items)
       if (const auto* id = std::get_if<NodeId>(&lowered.item)) keep_source(*id);
     for (const LoweredItem& lowered : lowered_.items)
@@ -98,35 +102,65 @@ class Planner {
 
   // ---- Steps ----
 
-  void emit(const LoweredItem& lowered) {
-    if (const auto* id = std::get_if<NodeId>(&lowered.item))
+  void emit(const std::vector<size_t>& items) {
+    if (const auto* id = std::get_if<NodeId>(&lowered_.items[items.front()].item))
       emit_node(*id);
     else
-      emit_group(std::get<FusionGroup>(lowered.item), lowered.kernels);
+      emit_groups(items);
   }
 
-  void emit_group(const FusionGroup& group, const std::vector<LoweredKernel>& kernels) {
+  // Several are launched together, as long as what they are told of memory leaves them alike.
+  void emit_groups(const std::vector<size_t>& items) {
     const size_t first_step = plan().steps.size();
-    const std::vector<int64_t> operations = operations_of(group.nodes);
-    const int64_t origin = operations.front();
-    for (const NodeId id : group.nodes)
-      if (node(id).kind == CoreKind::kGather && !is_checked_by(kernels, id)) emit_check(id);
-    for (const ValueId id : group.stored) builder_.allocate(id, origin);
-    for (const LoweredKernel& kernel : kernels) {
-      KernelStep step{
-          kernel, {}, uint32_t(plan().kernels++), kernel.kernel.name, bytes_moved(kernel)};
-      for (size_t i = 0; i < kernel.buffers.size(); ++i)
-        step.pointers.push_back(is_of_host(kernel.buffers[i])
-                                    ? memory_of_host(step.lowered, i, origin)
-                                    : memory_of(kernel, i));
-      mark_overlaps(step.lowered);
-      builder_.add(std::move(step), origin);
+    std::vector<NodeId> nodes;
+    for (const size_t item : items) {
+      const FusionGroup& group = group_of(item);
+      nodes.insert(nodes.end(), group.nodes.begin(), group.nodes.end());
     }
-    for (const ValueId id : group.stored)
-      if (lowered_.buffer_assignment.root(id) == id) builder_.set_ready(id);
+    const std::vector<int64_t> operations = operations_of(nodes);
+    const int64_t origin = operations.front();
+    for (const size_t item : items) {
+      for (const NodeId id : group_of(item).nodes)
+        if (node(id).kind == CoreKind::kGather && !is_checked_by(lowered_.items[item].kernels, id))
+          emit_check(id);
+      for (const ValueId id : group_of(item).stored) builder_.allocate(id, origin);
+    }
+    std::vector<KernelStep> together;
+    for (const size_t item : items) {
+      for (const LoweredKernel& kernel : lowered_.items[item].kernels) {
+        KernelStep step = step_of(kernel, origin);
+        if (items.size() == 1)
+          add_kernel(std::move(step), origin);
+        else
+          together.push_back(std::move(step));
+      }
+    }
+    for (KernelStep& step : batches_of(std::move(together))) add_kernel(std::move(step), origin);
+    for (const size_t item : items)
+      for (const ValueId id : group_of(item).stored)
+        if (lowered_.buffer_assignment.root(id) == id) builder_.set_ready(id);
     partials_.clear();
     for (size_t i = first_step; i < plan().steps.size(); ++i)
       plan().steps[i].operations = operations;
+  }
+
+  const FusionGroup& group_of(size_t item) const {
+    return std::get<FusionGroup>(lowered_.items[item].item);
+  }
+
+  KernelStep step_of(const LoweredKernel& kernel, int64_t origin) {
+    KernelStep step{kernel, {}, 0, kernel.kernel.name, bytes_moved(kernel)};
+    for (size_t i = 0; i < kernel.buffers.size(); ++i)
+      step.pointers.push_back(is_of_host(kernel.buffers[i])
+                                  ? memory_of_host(step.lowered, i, origin)
+                                  : memory_of(kernel, i));
+    mark_overlaps(graph_, inputs_, lowered_.buffer_assignment, step.lowered);
+    return step;
+  }
+
+  void add_kernel(KernelStep step, int64_t origin) {
+    step.index = uint32_t(plan().kernels++);
+    builder_.add(std::move(step), origin);
   }
 
   // Ascending, each once. Inlined nodes are another group's work that is done again here.
@@ -136,26 +170,6 @@ class Planner {
     std::sort(operations.begin(), operations.end());
     operations.erase(std::unique(operations.begin(), operations.end()), operations.end());
     return operations;
-  }
-
-  // Buffers that may share memory with one that is written.
-  void mark_overlaps(LoweredKernel& kernel) const {
-    const auto memory = [&](const BufferBinding& binding) -> int64_t {
-      if (binding.value < 0) return binding.value;
-      const ValueId root = lowered_.buffer_assignment.root(binding.value);
-      const int32_t input = value(root).input;
-      return input == kNoId ? root : -(int64_t(1) << 32) - inputs_[size_t(input)].storage;
-    };
-    std::map<int64_t, std::pair<size_t, bool>> uses;  // how many, and whether one is written
-    for (const BufferBinding& binding : kernel.buffers) {
-      auto& [count, written] = uses[memory(binding)];
-      ++count;
-      written |= binding.written;
-    }
-    for (size_t i = 0; i < kernel.buffers.size(); ++i) {
-      const auto& [count, written] = uses[memory(kernel.buffers[i])];
-      if (count > 1 && written) kernel.kernel.buffers[i].exclusive = false;
-    }
   }
 
   BufferLocation memory_of(const LoweredKernel& kernel, size_t buffer) {

@@ -26,7 +26,10 @@ struct PlanOptions {
   // What takes parts of the graph whole, before `operators`, which is not null then.
   const GraphCompiler* graphs = nullptr;
   codegen::Target::Kind target = codegen::Target::Kind::kCpu;  // that kernels are printed for
-  int64_t shared_bytes = 48 << 10;  // of a GPU's block, at most
+  int64_t shared_bytes = 48 << 10;                             // of a GPU's block, at most
+  // Of arguments that a launch takes: kernels that are alike are launched together as far as it
+  // goes. 0: each by itself, which is as well where a launch is a call.
+  size_t argument_bytes = 0;
 };
 
 // `inputs` describes the graph's inputs.

@@ -111,7 +111,7 @@ class EmulatedLauncher final : public Launcher {
     for (size_t i = 0; i < pointers.size(); ++i) {
       simt::Region* region = memory_.find(pointers[i]);
       if (region != nullptr && region->begin == pointers[i] && region->name == "tensor") {
-        region->name = lowered.kernel.buffers[i].name;
+        region->name = lowered.kernel.buffers[i % lowered.kernel.buffers.size()].name;
       }
     }
     int64_t begin = 0, end = lowered.work_items;
@@ -153,7 +153,8 @@ inline EmulatedWindow run_emulated(const TapeBuilder& window, const TapeBuilder:
   Plan plan = make_plan(core, inputs,
                         {.lanes = 32,
                          .target = codegen::Target::Kind::kCuda,
-                         .shared_bytes = limits.shared_bytes_of_block});
+                         .shared_bytes = limits.shared_bytes_of_block,
+                         .argument_bytes = 4080});
   EmulatedWindow result;
   const TensorsOnEmulatedDevice device;
   PlanExecutable executable(

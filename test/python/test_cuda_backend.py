@@ -103,3 +103,35 @@ print(metrics["windows"]["hot"] > 0, metrics["fallbacks"])
 """
 
     assert run_on_device(script) == ["True {}"]
+
+
+def test_a_step_of_an_optimizer_over_many_tensors_is_few_launches():
+    script = """
+import torch_lazy
+
+def train(device, steps):
+    torch.manual_seed(0)
+    on_cpu = [torch.randn(200 + 4 * (i % 5)) for i in range(40)]
+    parameters = [p.to(device).requires_grad_() for p in on_cpu]
+    optimizer = torch.optim.Adam(parameters, lr=0.1)
+    for p in parameters:
+        p.grad = torch.ones_like(p)
+    for _ in range(steps):
+        optimizer.step()
+        torch.lazy.synchronize()
+        torch_lazy._C.wait_for_compiles(60.0)
+    with torch.lazy.profile() as profile:
+        optimizer.step()
+        torch.lazy.synchronize()
+    launches = sum(event.kind == "kernel" for event in profile.events)
+    return [p.detach().cpu() for p in parameters], launches
+on_device, launches = train("lazy", 8)
+on_cpu, _ = train("cpu", 8)
+for a, b in zip(on_device, on_cpu):
+    torch.testing.assert_close(a, b)
+print(0 < launches <= 10, torch.lazy.metrics()["fallbacks"])
+if launches > 10:
+    print(launches)
+"""
+
+    assert run_on_device(script) == ["True {}"]

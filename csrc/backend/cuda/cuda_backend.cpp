@@ -19,6 +19,7 @@
 #include "base/debug.h"
 #include "base/disk_cache.h"
 #include "base/pass_times.h"
+#include "codegen/batch.h"
 #include "codegen/launch_arguments.h"
 #include "codegen/launch_shape.h"
 #include "codegen/printer.h"
@@ -53,12 +54,14 @@ PrintedKernel print(const LoweredKernel& lowered) {
   return printed;
 }
 
-void check_arguments(const LoweredKernel& lowered) {
-  const size_t bytes = 8 * (lowered.buffers.size() + lowered.sizes.size() + lowered.numbers.size());
+size_t most_argument_bytes() {
   const cuda::NvrtcLibrary nvrtc = cuda::nvrtc_library();
   const int version = std::min(cuda::driver().version, 1000 * nvrtc.major + 10 * nvrtc.minor);
-  const size_t most =
-      version >= kVersionOfManyArguments ? kMostArgumentBytes : kMostArgumentBytesBefore;
+  return version >= kVersionOfManyArguments ? kMostArgumentBytes : kMostArgumentBytesBefore;
+}
+
+void check_arguments(const LoweredKernel& lowered) {
+  const size_t bytes = codegen::argument_bytes(lowered), most = most_argument_bytes();
   TORCH_CHECK(bytes <= most, "kernel ", lowered.kernel.name, " has ", bytes,
               " bytes of arguments; a device takes ", most);
 }
@@ -84,6 +87,7 @@ class CudaBackend final : public Backend {
     plan_options.verify = options.verify;
     plan_options.device = options.device;
     plan_options.target = codegen::Target::Kind::kCuda;
+    plan_options.argument_bytes = most_argument_bytes();
     plan_options.shared_bytes = device.shared_bytes_of_block;
     Plan plan = make_plan(core, options.inputs, plan_options);
     if (config().debug >= kDebugPasses) debug_print("plan\n" + to_string(plan));
