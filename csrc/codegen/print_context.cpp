@@ -1,5 +1,7 @@
 #include "codegen/print_context.h"
 
+#include <algorithm>
+
 #include "codegen/thread_loop.h"
 
 namespace torch_lazy::codegen {
@@ -101,6 +103,23 @@ bool PrintContext::is_packet(ExprId load) const {
 
 bool PrintContext::is_packet(const Store& store) const {
   return has_packets() && is_packet_store(kernel, store, schedule.varying);
+}
+
+bool PrintContext::is_rounded_by_stores(ExprId cast) const {
+  const Expr& expr = kernel.exprs[cast];
+  if (!has_packets() || expr.op != Op::kCast || !is_vector(cast)) return false;
+  if (expr.type != Type::kBFloat16 && expr.type != Type::kHalf) return false;
+  if (kernel.exprs[expr.arguments[0]].type != Type::kFloat || schedule.scratch_places[cast] >= 0)
+    return false;
+  const auto reads = [&](const auto& reader) {
+    const std::vector<ExprId> operands = operands_of(reader);
+    return std::find(operands.begin(), operands.end(), cast) != operands.end();
+  };
+  return std::none_of(kernel.exprs.begin(), kernel.exprs.end(), reads) &&
+         std::all_of(kernel.stores.begin(), kernel.stores.end(), [&](const Store& store) {
+           return !reads(store) ||
+                  (is_packet(store) && kernel.buffers[store.buffer].type == expr.type);
+         });
 }
 
 bool PrintContext::is_work_item_scalar(ExprId id) const {

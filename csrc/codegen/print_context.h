@@ -69,6 +69,9 @@ struct PrintContext {
   bool is_transposed(ExprId load) const;
   bool is_packet(ExprId load) const;
   bool is_packet(const Store& store) const;
+  // A cast to what is half as wide, of which only packets are made: their stores round, two
+  // elements by one instruction.
+  bool is_rounded_by_stores(ExprId cast) const;
   bool is_vector(ExprId id) const;
   // The value of a scalar expression is known when a work item begins.
   bool is_work_item_scalar(ExprId id) const;

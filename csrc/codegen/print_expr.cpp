@@ -53,6 +53,7 @@ std::string value_text(const PrintContext& context, const AccessPrinter& accesse
   for (ExprId argument : expr.arguments) {
     arguments.push_back(read(context, argument, body, vector));
   }
+  if (context.is_rounded_by_stores(id)) return arguments[0];
   // A lane outside of the range has no index, and must not report one.
   if (expr.op == Op::kWithin && vector && body.masked)
     arguments[0] = "(n > 0 ? " + arguments[0] + " : 0)";

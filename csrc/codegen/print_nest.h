@@ -98,7 +98,7 @@ class NestPrinter {
   void print_packet_run(const Range& range, const PacketRun& run, const std::vector<ExprId>& loads,
                         const std::vector<uint32_t>& stores, const PrintBody& print_body);
   void open_packet_steps(const Range& range, const PacketRun& run);
-  // `what`: "load" or "store".
+  // `what`: "load", "store" or "store_rounded".
   void print_packet_call(const std::string& what, Type type, const std::string& address,
                          const std::string& packet, bool whole, const Range& range);
   void print_packet_loads(const Range& range, const PacketRun& run,

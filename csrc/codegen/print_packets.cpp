@@ -125,7 +125,8 @@ void NestPrinter::print_packet_stores(const Range& range, const std::vector<uint
     out_.open(whole ? "if (whole)" : "else");
     for (uint32_t number : stores) {
       const Store& store = kernel.stores[number];
-      print_packet_call("store", kernel.buffers[store.buffer].type,
+      print_packet_call(context_.is_rounded_by_stores(store.expr) ? "store_rounded" : "store",
+                        kernel.buffers[store.buffer].type,
                         accesses_.address_at(store.buffer, store.access, "at"),
                         name_of_stored_packet(context_, store), whole, range);
     }

@@ -50,6 +50,22 @@ uint16_t half_of_float(float value) {
   return bits;
 }
 
+// The first is the upper half.
+uint32_t halves_of_floats(float high, float low) {
+  return uint32_t{half_of_float(high)} << 16 | half_of_float(low);
+}
+
+uint32_t bfloat16_of_float(float value) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  if (std::isnan(value)) return 0x7fff;
+  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+uint32_t bfloat16s_of_floats(float high, float low) {
+  return bfloat16_of_float(high) << 16 | bfloat16_of_float(low);
+}
+
 // What CUDA's library has and C's has not.
 double erfinv(double x) {
   return calc_erfinv(x);
@@ -74,6 +90,8 @@ void* device_function(const char* name) {
       {"simt_active_mask", address_of(active_mask)},
       {"simt_float_of_half", address_of(float_of_half)},
       {"simt_half_of_float", address_of(half_of_float)},
+      {"simt_halves_of_floats", address_of(halves_of_floats)},
+      {"simt_bfloat16s_of_floats", address_of(bfloat16s_of_floats)},
       {"erfinv", address_of(erfinv)},
       {"rsqrt", address_of(rsqrt)},
       {"threadIdx", &thread_index},

@@ -27,6 +27,8 @@ struct Assembly {
 constexpr Assembly kAssemblies[] = {
     {"cvt.f32.f16 $0, $1;", "simt_float_of_half"},
     {"cvt.rn.f16.f32 $0, $1;", "simt_half_of_float"},
+    {"cvt.rn.f16x2.f32 $0, $1, $2;", "simt_halves_of_floats"},
+    {"cvt.rn.bf16x2.f32 $0, $1, $2;", "simt_bfloat16s_of_floats"},
 };
 
 // The line in the source as it was given: of the outermost call.
