@@ -12,8 +12,7 @@ KernelWork::KernelWork(const CUfunc_st& function, simt::Dim3 grid, simt::Dim3 bl
       block_(block),
       shared_bytes_(shared_bytes),
       most_shared_bytes_(function.most_shared_bytes) {
-  simt::validate(
-      {*program_, name_, grid_, block_, nullptr, shared_bytes_, most_shared_bytes_});
+  simt::validate({*program_, name_, grid_, block_, nullptr, shared_bytes_, most_shared_bytes_});
   const simt::KernelEntry& kernel = program_->kernel(name_);
   for (int64_t i = 0; i < kernel.parameter_count; ++i) {
     const char* const begin = static_cast<const char*>(parameters[i]);
@@ -25,10 +24,9 @@ void KernelWork::enqueue(CUstream_st& stream) const {
   Device::get().enqueue(stream, [work = *this]() mutable {
     std::vector<void*> addresses;
     for (std::vector<char>& value : work.values_) addresses.push_back(value.data());
-    const simt::Report report =
-        simt::run(Device::get().memory, {*work.program_, work.name_, work.grid_, work.block_,
-                                         addresses.data(), work.shared_bytes_,
-                                         work.most_shared_bytes_});
+    const simt::Report report = simt::run(
+        Device::get().memory, {*work.program_, work.name_, work.grid_, work.block_,
+                               addresses.data(), work.shared_bytes_, work.most_shared_bytes_});
     Device::get().take(work.name_, report);
   });
 }

@@ -46,9 +46,9 @@ std::string describe(c10::ArrayRef<PreparedLaunch> launches) {
 void launch_alone(const PreparedLaunch& launch, Stream stream) {
   Parameters parameters(launch);
   const codegen::LaunchShape& shape = launch.kernel->shape;
-  const Result result = driver().launch(
-      launch.kernel->code->kernel, shape.grid_x, 1, 1, shape.block_x, shape.block_y, 1,
-      shape.shared_bytes, stream, parameters.addresses.data(), nullptr);
+  const Result result =
+      driver().launch(launch.kernel->code->kernel, shape.grid_x, 1, 1, shape.block_x, shape.block_y,
+                      1, shape.shared_bytes, stream, parameters.addresses.data(), nullptr);
   if (result != kSuccess) [[unlikely]]
     check(result, fmt::format("kernel {} cannot be launched", launch.kernel->name));
 }
