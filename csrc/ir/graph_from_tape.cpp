@@ -289,14 +289,8 @@ class Builder {
     for (size_t i = 0; i < operands.size(); ++i)
       values.push_back(argument(operands[i], schema.arguments()[i].type()));
     Node* node = insert(schema.name().c_str(), values, schema.returns().size());
-    choose_overload(node, schema);
+    choose_overload(*node, schema);
     add_returns(node, schema);
-  }
-
-  void choose_overload(Node* node, const c10::FunctionSchema& schema) {
-    const torch::jit::Operator* found = node->maybeOperator();
-    if (!found || found->schema().overload_name() != schema.overload_name())
-      node->s_(kOverloadAttribute, schema.overload_name());
   }
 
   void add_returns(Node* node, const c10::FunctionSchema& schema) {

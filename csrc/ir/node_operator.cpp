@@ -4,6 +4,12 @@ namespace torch_lazy {
 
 const c10::Symbol kOverloadAttribute = c10::Symbol::attr("overload");
 
+void choose_overload(torch::jit::Node& node, const c10::FunctionSchema& schema) {
+  const torch::jit::Operator* const found = node.maybeOperator();
+  if (!found || found->schema().overload_name() != schema.overload_name())
+    node.s_(kOverloadAttribute, schema.overload_name());
+}
+
 std::optional<c10::OperatorHandle> find_operator(const torch::jit::Node* node) {
   if (node->kind().is_prim()) return std::nullopt;
   std::string overload;

@@ -15,6 +15,9 @@ namespace torch_lazy {
 // them, the one that was recorded stands in this attribute (`attr::overload`).
 TORCH_LAZY_API extern const c10::Symbol kOverloadAttribute;
 
+// Sets the attribute of a node of that operator, whose inputs have their types, where it is needed.
+void choose_overload(torch::jit::Node& node, const c10::FunctionSchema& schema);
+
 // Empty for prim:: nodes and other nodes that the dispatcher does not know.
 TORCH_LAZY_API std::optional<c10::OperatorHandle> find_operator(const torch::jit::Node* node);
 

@@ -144,10 +144,14 @@ class Functionalizer {
     }
   }
 
+  std::vector<Value*> arguments_of(const Node& node) {
+    std::vector<Value*> arguments;
+    for (const Value* input : node.inputs()) arguments.push_back(argument(input, node));
+    return arguments;
+  }
+
   void add_pure(const Node& node) {
-    std::vector<Value*> inputs;
-    for (const Value* input : node.inputs()) inputs.push_back(argument(input, node));
-    Node* made = graph_->create(node.kind(), inputs, node.outputs().size());
+    Node* made = graph_->create(node.kind(), arguments_of(node), node.outputs().size());
     made->copyAttributes(node);
     insert(made, node);
     for (size_t i = 0; i < node.outputs().size(); ++i)
@@ -155,9 +159,7 @@ class Functionalizer {
   }
 
   void add_copy_of_view(const Node& node, const c10::OperatorHandle& copy) {
-    std::vector<Value*> inputs;
-    for (const Value* input : node.inputs()) inputs.push_back(argument(input, node));
-    define_return(node.output(0), insert_call(node, copy.schema(), inputs)->output());
+    define_return(node.output(0), insert_call(node, copy.schema(), arguments_of(node))->output());
   }
 
   // A call of another operator than the recorded node's.
@@ -166,9 +168,7 @@ class Functionalizer {
     Node* made =
         graph_->create(c10::Symbol::fromQualString(schema.name()), inputs, schema.returns().size());
     insert(made, node);
-    const torch::jit::Operator* found = made->maybeOperator();
-    if (!found || found->schema().overload_name() != schema.overload_name())
-      made->s_(kOverloadAttribute, schema.overload_name());
+    choose_overload(*made, schema);
     return made;
   }
 
