@@ -80,17 +80,23 @@ std::optional<c10::DeviceIndex> number_from_launcher(const char* variable) {
   return c10::DeviceIndex(number);
 }
 
-bool is_numbered_by_launcher() {
+// A process of those that a launcher has started on the machine.
+struct NumberedProcess {
+  c10::DeviceIndex rank, processes;
+};
+
+std::optional<NumberedProcess> numbered_by_launcher() {
   const auto rank = number_from_launcher("LOCAL_RANK");
   const auto processes = number_from_launcher("LOCAL_WORLD_SIZE");
-  return rank && processes && *rank < *processes;
+  if (!rank || !processes || *rank >= *processes) return std::nullopt;
+  return NumberedProcess{*rank, *processes};
 }
 
 ExecutionDevice describe_cpu() {
   ExecutionDevice device;
-  if (is_numbered_by_launcher()) {
-    device.cpu_index = *number_from_launcher("LOCAL_RANK");
-    device.count = *number_from_launcher("LOCAL_WORLD_SIZE");
+  if (const auto numbered = numbered_by_launcher()) {
+    device.cpu_index = numbered->rank;
+    device.count = numbered->processes;
   } else {
     device.count = processes_sharing_cpu;
   }
@@ -172,7 +178,7 @@ c10::Device inner_device(c10::Device device) {
 }
 
 void share_cpu(c10::DeviceIndex processes) {
-  if (is_numbered_by_launcher()) return;
+  if (numbered_by_launcher()) return;
   processes_sharing_cpu = processes;
   const ExecutionDevice* const chosen = chosen_execution_device();
   if (!chosen || !chosen->is_cpu()) return;  // a forked child has what its parent chose
@@ -186,7 +192,7 @@ void make_current(c10::DeviceIndex index) {
   check_lazy_index(lazy_device(index), chosen ? chosen->count : c10::DeviceIndex(1));
   if (!chosen) return;
   if (chosen->guard) return chosen->guard->setDevice(chosen->device(index));
-  if (index == chosen->cpu_index || is_numbered_by_launcher()) return;
+  if (index == chosen->cpu_index || numbered_by_launcher()) return;
   const auto census = device_census.load();
   if (census && census() > 0) return;
   ExecutionDevice renamed = *chosen;
