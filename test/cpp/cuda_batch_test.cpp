@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "adam_step.h"
 #include "emulated_plan.h"
 #include "graph_evaluator.h"
 
@@ -14,6 +15,7 @@ namespace {
 using testing::EmulatedWindow;
 using testing::Handle;
 using testing::number;
+using testing::step_of_adam;
 using testing::TapeBuilder;
 using Handles = TapeBuilder::Handles;
 
@@ -115,20 +117,6 @@ TEST(CudaBatch, AKernelDoesNotPassByOneThatReadsWhatItOverwrites) {
   window.call("aten::add_", "Tensor", {row, number(1.0), 1});
 
   EXPECT_EQ(run_as_eager(window, {sum}).kernels.size(), 3u);
-}
-
-// The step of Adam for a parameter, as torch.optim records it where it has no list of tensors.
-void step_of_adam(TapeBuilder& window, int64_t size) {
-  const Handle parameter = window.input(at::randn({size})),
-               gradient = window.input(at::randn({size}));
-  const Handle mean = window.input(at::randn({size})), square = window.input(at::rand({size}));
-  window.call("aten::lerp_", "Scalar", {mean, gradient, 0.1});
-  window.call("aten::mul_", "Tensor", {square, number(0.999)});
-  window.call("aten::addcmul_", "", {square, gradient, gradient, 0.001});
-  const Handle root = window.call("aten::sqrt", "", {square})[0];
-  const Handle scaled = window.call("aten::div", "Tensor", {root, number(0.03)})[0];
-  window.call("aten::add_", "Tensor", {scaled, number(1e-8), 1});
-  window.call("aten::addcdiv_", "", {parameter, mean, scaled, -0.01});
 }
 
 TEST(CudaBatch, AStepOfAdamOverManyTensorsIsFewLaunches) {

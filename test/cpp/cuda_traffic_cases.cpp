@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "adam_step.h"
+
 namespace torch_lazy::testing {
 namespace {
 
@@ -239,19 +241,6 @@ void add_gathers(std::vector<TrafficCase>& cases) {
                      return w.call("aten::embedding", "", {weight, index, -1, false, false});
                    },
                    kShared});
-}
-
-// The step of Adam for a parameter, as torch.optim records it tensor by tensor.
-void step_of_adam(TapeBuilder& w, int64_t size) {
-  const Handle parameter = w.input(at::randn({size})), gradient = w.input(at::randn({size}));
-  const Handle mean = w.input(at::randn({size})), square = w.input(at::rand({size}));
-  w.call("aten::lerp_", "Scalar", {mean, gradient, 0.1});
-  w.call("aten::mul_", "Tensor", {square, number(0.999)});
-  w.call("aten::addcmul_", "", {square, gradient, gradient, 0.001});
-  const Handle root = w.call("aten::sqrt", "", {square})[0];
-  const Handle scaled = w.call("aten::div", "Tensor", {root, number(0.03)})[0];
-  w.call("aten::add_", "Tensor", {scaled, number(1e-8), 1});
-  w.call("aten::addcdiv_", "", {parameter, mean, scaled, -0.01});
 }
 
 void add_optimizers(std::vector<TrafficCase>& cases) {

@@ -10,6 +10,15 @@
 
 namespace torch_lazy::testing {
 
+// Kernels and products in turn; the second input is read last.
+inline const std::string kTwoProducts = R"(graph(%a : Float(2, 2, strides=[2, 1], device=cpu),
+      %b : Float(2, 2, strides=[2, 1], device=cpu)):
+  %x : Float(2, 2, strides=[2, 1], device=cpu) = aten::exp(%a)
+  %m : Float(2, 2, strides=[2, 1], device=cpu) = aten::mm(%x, %x)
+  %y : Float(2, 2, strides=[2, 1], device=cpu) = aten::sin(%m)
+  %n : Float(2, 2, strides=[2, 1], device=cpu) = aten::mm(%y, %b)
+  return (%n))";
+
 // A plan for the CPU, as of a graph that was recorded; its inputs have storages of their own.
 inline Plan planned(const std::string& text) {
   const auto graph = parse_graph(text);

@@ -11,6 +11,7 @@
 namespace torch_lazy {
 namespace {
 
+using testing::kTwoProducts;
 using testing::planned;
 
 // A line for each step, with "launch" behind the last of kernels that are launched together, and
@@ -34,14 +35,6 @@ std::string text(const Plan& plan, size_t most_together) {
   }
   return text;
 }
-
-const std::string kTwoProducts = R"(graph(%a : Float(2, 2, strides=[2, 1], device=cpu),
-      %b : Float(2, 2, strides=[2, 1], device=cpu)):
-  %x : Float(2, 2, strides=[2, 1], device=cpu) = aten::exp(%a)
-  %m : Float(2, 2, strides=[2, 1], device=cpu) = aten::mm(%x, %x)
-  %y : Float(2, 2, strides=[2, 1], device=cpu) = aten::sin(%m)
-  %n : Float(2, 2, strides=[2, 1], device=cpu) = aten::mm(%y, %b)
-  return (%n))";
 
 TEST(RunSchedule, EveryLibraryCallEndsASequenceOfKernelsAndIsAStageOfItsOwn) {
   EXPECT_EQ(text(planned(kTwoProducts), 32), R"(kernel_exp, launch

@@ -14,6 +14,7 @@
 namespace torch_lazy {
 namespace {
 
+using testing::kTwoProducts;
 using testing::planned;
 
 using Calls = std::vector<std::vector<std::string>>;  // the kernels of each
@@ -64,18 +65,9 @@ std::vector<std::string> names(std::initializer_list<const char*> list) {
   return {list.begin(), list.end()};
 }
 
-// Two kernels of different shapes of loops, a product, and one more kernel.
-const std::string kWindow = R"(graph(%a : Float(2, 2, strides=[2, 1], device=cpu),
-      %b : Float(2, 2, strides=[2, 1], device=cpu)):
-  %x : Float(2, 2, strides=[2, 1], device=cpu) = aten::exp(%a)
-  %m : Float(2, 2, strides=[2, 1], device=cpu) = aten::mm(%x, %x)
-  %y : Float(2, 2, strides=[2, 1], device=cpu) = aten::sin(%m)
-  %n : Float(2, 2, strides=[2, 1], device=cpu) = aten::mm(%y, %b)
-  return (%n))";
-
 TEST(StagedRun, BeginsWithWhatTheKnownNodesAndInputsAllow) {
   Launched launched;
-  PlanExecutable window = executable(kWindow, launched);
+  PlanExecutable window = executable(kTwoProducts, launched);
   const auto run = window.begin_run();
 
   const bool advanced = run->advance(1, {at::zeros({2, 2}), at::Tensor()});
@@ -86,7 +78,7 @@ TEST(StagedRun, BeginsWithWhatTheKnownNodesAndInputsAllow) {
 
 TEST(StagedRun, WaitsForAnInputThatIsNotThereYet) {
   Launched launched;
-  PlanExecutable window = executable(kWindow, launched);
+  PlanExecutable window = executable(kTwoProducts, launched);
   const auto run = window.begin_run();
 
   const bool advanced = run->advance(4, {at::Tensor(), at::eye(2)});
@@ -97,7 +89,8 @@ TEST(StagedRun, WaitsForAnInputThatIsNotThereYet) {
 
 TEST(StagedRun, ReturnsWhatARunAtOnceReturnsAndDoesNothingTwice) {
   Launched staged_calls, calls;
-  PlanExecutable staged = executable(kWindow, staged_calls), whole = executable(kWindow, calls);
+  PlanExecutable staged = executable(kTwoProducts, staged_calls),
+                 whole = executable(kTwoProducts, calls);
   const std::vector<at::Tensor> inputs{at::zeros({2, 2}), at::eye(2)};
   const auto run = staged.begin_run();
 
@@ -111,7 +104,7 @@ TEST(StagedRun, ReturnsWhatARunAtOnceReturnsAndDoesNothingTwice) {
 
 TEST(StagedRun, WhatFailsInAnEarlyStageIsReportedAtTheEnd) {
   Launched launched{.fails_at = 0};
-  PlanExecutable window = executable(kWindow, launched);
+  PlanExecutable window = executable(kTwoProducts, launched);
   const std::vector<at::Tensor> inputs{at::zeros({2, 2}), at::eye(2)};
   const auto run = window.begin_run();
 
