@@ -67,4 +67,42 @@ ExprId index_of(Draft& draft, const Affine& affine) {
   return sum;
 }
 
+ExprId range_element(Draft& draft, const CoreNode& node, ExprId position, Type type) {
+  // Computed in double or int64 and rounded once, as ATen's arange does on the CPU.
+  if (!is_floating(type)) {
+    const ExprId scaled =
+        operation(draft, Op::kMul, Type::kInt64,
+                  {position, integer(draft, node.step.to<int64_t>(), Type::kInt64)});
+    return cast(draft,
+                operation(draft, Op::kAdd, Type::kInt64,
+                          {scaled, integer(draft, node.number.to<int64_t>(), Type::kInt64)}),
+                type);
+  }
+  const ExprId scaled =
+      operation(draft, Op::kMul, Type::kDouble,
+                {cast(draft, position, Type::kDouble), number(draft, node.step, Type::kDouble)});
+  const ExprId sum = operation(draft, Op::kAdd, Type::kDouble,
+                               {scaled, number(draft, node.number, Type::kDouble)});
+  return cast(draft, is_low(type) ? cast(draft, sum, Type::kFloat) : sum, type);
+}
+
+ExprId reduction(Draft& draft, Op op, Type result, ExprId argument) {
+  switch (op) {
+    case Op::kReduceArgMax:
+    case Op::kReduceArgMin:
+      if (is_low(type_at(draft, argument))) argument = cast(draft, argument, Type::kFloat);
+      return operation(draft, op, Type::kInt64, {argument});
+    case Op::kReduceAnd:
+    case Op::kReduceOr:
+      return cast(draft, operation(draft, op, Type::kBool, {cast(draft, argument, Type::kBool)}),
+                  result);
+    default: {
+      const Type computed = is_low(result) ? Type::kFloat : result;
+      if (computed == Type::kBool)  // of bools: max is any, min is all
+        op = op == Op::kReduceMin || op == Op::kReduceProd ? Op::kReduceAnd : Op::kReduceOr;
+      return cast(draft, operation(draft, op, computed, {cast(draft, argument, computed)}), result);
+    }
+  }
+}
+
 }  // namespace torch_lazy::codegen

@@ -20,6 +20,10 @@ ExprId integer(Draft& draft, int64_t value, Type type);
 ExprId number(Draft& draft, const c10::Scalar& scalar, Type type);
 // The value of the function, kInt64.
 ExprId index_of(Draft& draft, const Affine& affine);
+// The element of a range (CoreKind::kArange) at a position, kInt64.
+ExprId range_element(Draft& draft, const CoreNode& node, ExprId position, Type type);
+// The argument reduced by the operation, as a value of the result's type.
+ExprId reduction(Draft& draft, Op op, Type result, ExprId argument);
 
 inline Type type_at(const Draft& draft, ExprId id) {
   return draft.exprs[size_t(id)].type;

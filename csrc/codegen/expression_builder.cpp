@@ -183,7 +183,7 @@ class ExpressionBuilder {
       case CoreKind::kFill:
         return number(draft_, node->number, type_of(value.dtype));
       case CoreKind::kArange:
-        return arange(*node, index_of(draft_, map[0]), type_of(value.dtype));
+        return range_element(draft_, *node, index_of(draft_, map[0]), type_of(value.dtype));
       case CoreKind::kReduction:
         return reduce(id, *node, map, self);
       case CoreKind::kGather:
@@ -278,25 +278,6 @@ class ExpressionBuilder {
     return build_pointwise(node.op, type_of(value.dtype), std::move(arguments), builder);
   }
 
-  ExprId arange(const CoreNode& node, ExprId position, Type type) {
-    // Computed in double or int64 and rounded once, as ATen's arange does on the CPU.
-    if (!is_floating(type)) {
-      const ExprId scaled =
-          operation(draft_, Op::kMul, Type::kInt64,
-                    {position, integer(draft_, node.step.to<int64_t>(), Type::kInt64)});
-      return cast(draft_,
-                  operation(draft_, Op::kAdd, Type::kInt64,
-                            {scaled, integer(draft_, node.number.to<int64_t>(), Type::kInt64)}),
-                  type);
-    }
-    const ExprId scaled = operation(
-        draft_, Op::kMul, Type::kDouble,
-        {cast(draft_, position, Type::kDouble), number(draft_, node.step, Type::kDouble)});
-    const ExprId sum = operation(draft_, Op::kAdd, Type::kDouble,
-                                 {scaled, number(draft_, node.number, Type::kDouble)});
-    return cast(draft_, is_low(type) ? cast(draft_, sum, Type::kFloat) : sum, type);
-  }
-
   // A result of a reduction exists only once per point of the parallel axes: no other index can be
   // had.
   ExprId reduce(ValueId id, const CoreNode& node, const IndexMap& map, NodeId self) {
@@ -329,28 +310,7 @@ class ExpressionBuilder {
       const bool truth = node.op == Op::kReduceAnd || node.op == Op::kReduceOr;
       return cast(draft_, truth ? cast(draft_, argument, Type::kBool) : argument, result);
     }
-    return reduce_expression(node.op, result, evaluate(node.inputs[0], inner, self));
-  }
-
-  ExprId reduce_expression(Op op, Type result, ExprId argument) {
-    switch (op) {
-      case Op::kReduceArgMax:
-      case Op::kReduceArgMin:
-        if (is_low(type_at(draft_, argument))) argument = cast(draft_, argument, Type::kFloat);
-        return operation(draft_, op, Type::kInt64, {argument});
-      case Op::kReduceAnd:
-      case Op::kReduceOr:
-        return cast(draft_,
-                    operation(draft_, op, Type::kBool, {cast(draft_, argument, Type::kBool)}),
-                    result);
-      default: {
-        const Type computed = is_low(result) ? Type::kFloat : result;
-        if (computed == Type::kBool)  // of bools: max is any, min is all
-          op = op == Op::kReduceMin || op == Op::kReduceProd ? Op::kReduceAnd : Op::kReduceOr;
-        return cast(draft_, operation(draft_, op, computed, {cast(draft_, argument, computed)}),
-                    result);
-      }
-    }
+    return reduction(draft_, node.op, result, evaluate(node.inputs[0], inner, self));
   }
 
   // A device that would have to be waited for checks indices itself.
@@ -400,8 +360,8 @@ class ExpressionBuilder {
       const ExprId along = operation(draft_, Op::kMul, Type::kInt64, {position, stride});
       const ExprId at =
           operation(draft_, Op::kAdd, Type::kInt64, {along, index_of(draft_, around)});
-      return arange(graph_.nodes[size_t(producer)], at,
-                    type_of(graph_.values[size_t(source)].dtype));
+      return range_element(draft_, graph_.nodes[size_t(producer)], at,
+                           type_of(graph_.values[size_t(source)].dtype));
     }
     Access access = access_of(around);
     access.indirect.push_back({position, Size::constant(memory.layout.strides[d])});
