@@ -12,16 +12,15 @@
 #include <stdexcept>
 #include <utility>
 
-#include "backend/late_failure.h"
 #include "base/config.h"
 #include "base/metrics.h"
-#include "base/warn.h"
 #include "plan/step.h"
 #include "profile/range.h"
 #include "profile/running_window.h"
 #include "runtime/verify.h"
 #include "trace/number_input.h"
 #include "trace/profiled_window.h"
+#include "trace/run_failure.h"
 
 namespace torch_lazy {
 namespace {
@@ -56,19 +55,6 @@ class RunTimer {
   std::chrono::steady_clock::time_point start_;
 };
 
-// The error of a deferred operation: eager's own, and the line that recorded it. An error that a
-// device told late is named by its own.
-std::exception_ptr with_location(const std::exception_ptr& error, const Tape::Entry& entry) {
-  try {
-    std::rethrow_exception(error);
-  } catch (c10::Error& raised) {
-    name_operation(raised, "deferred operation " + entry.op->name, to_string(entry.location));
-    return std::current_exception();
-  } catch (...) {
-    return std::current_exception();
-  }
-}
-
 // The numbers of a run, each a tensor on memory that all share and that must outlive the run.
 void append_numbers(const Tape& tape, c10::ArrayRef<uint32_t> words, std::vector<double>& memory,
                     std::vector<at::Tensor>& inputs) {
@@ -77,43 +63,6 @@ void append_numbers(const Tape& tape, c10::ArrayRef<uint32_t> words, std::vector
   for (size_t i = 0; i < words.size(); ++i) {
     std::memcpy(&memory[i], &tape.all_words()[words[i]], sizeof(double));
     inputs.push_back(number_input(memory[i]));
-  }
-}
-
-// What is to be reported of a run that failed although the same operations then succeed: a device
-// that runs behind the host tells of what earlier windows left to it wherever one waits, and only
-// once. Memory that a plan wants and operations do not is no such news. The operation is the one
-// that failed only where each was waited for.
-std::exception_ptr device_error(const std::exception_ptr& error, c10::Device device,
-                                const Tape::Entry& operation) {
-  if (device.is_cpu()) return nullptr;
-  try {
-    std::rethrow_exception(error);
-  } catch (const c10::OutOfMemoryError&) {
-    return nullptr;
-  } catch (c10::Error& raised) {
-    if (config().blocking) return with_location(error, operation);
-    if (names_operation(raised)) return error;
-    raised.add_context("told by device " + device.str() + ", perhaps of an earlier operation");
-    raised.add_context("with TORCH_LAZY_BLOCKING=1 its operation and line are named");
-    return std::current_exception();
-  } catch (...) {
-    return error;
-  }
-}
-
-// What the backend made of the window failed where the operations themselves do not.
-void note_failure_of_executable(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& error) {
-    if (increment(metrics().fallbacks["window run again"]) == 1 && config().warn_fallbacks)
-      warn_in_background(
-          "what a backend compiled of a window failed and its operations did not, which were run "
-          "instead: " +
-          first_line(error));
-  } catch (...) {
-    increment(metrics().fallbacks["window run again"]);
   }
 }
 
