@@ -35,11 +35,6 @@ bool is_integer(Type type) {
   return !is_floating(type) && type != Type::kBool;
 }
 
-// kBFloat16 and kHalf are stored, never computed with.
-bool is_storage_only(Type type) {
-  return type == Type::kBFloat16 || type == Type::kHalf;
-}
-
 class Verifier {
  public:
   explicit Verifier(const Kernel& kernel) : kernel_(kernel) {}
@@ -160,7 +155,7 @@ class Verifier {
       require(expr.op == Op::kLoad, "has a predicate but is no load");
       require_type(expr.predicate, Type::kBool);
     }
-    if (is_storage_only(expr.type)) {
+    if (is_low(expr.type)) {
       require(expr.op == Op::kLoad || expr.op == Op::kCast || expr.op == Op::kBitcast,
               std::string("computes in ") + name_of(expr.type) + "; cast to float first");
     }
@@ -224,8 +219,7 @@ class Verifier {
   }
 
   void require_computes(Type type) const {
-    require(!is_storage_only(type),
-            std::string("computes with ") + name_of(type) + "; cast to float first");
+    require(!is_low(type), std::string("computes with ") + name_of(type) + "; cast to float first");
   }
 
   void check_arithmetic(const Expr& expr) const {

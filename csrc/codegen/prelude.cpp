@@ -1,5 +1,8 @@
 #include "codegen/prelude.h"
 
+#include <c10/util/Float8_e4m3fn.h>
+
+#include <bit>
 #include <cctype>
 #include <map>
 #include <sstream>
@@ -31,6 +34,8 @@ constexpr std::string_view kCpuText[] = {
 #include "codegen/prelude/cpu_division.inc"
     ,
 #include "codegen/prelude/cpu_cast.inc"
+    ,
+#include "codegen/prelude/float8.inc"
     ,
 #include "codegen/prelude/cpu_memory.inc"
     ,
@@ -65,6 +70,8 @@ constexpr std::string_view kCudaText[] = {
     ,
 #include "codegen/prelude/cuda_cast.inc"
     ,
+#include "codegen/prelude/float8.inc"
+    ,
 #include "codegen/prelude/cuda_memory.inc"
     ,
 #include "codegen/prelude/cuda_reduce.inc"
@@ -77,11 +84,21 @@ constexpr std::string_view kCudaText[] = {
 };
 // NOLINTEND(readability-duplicate-include)
 
+// What float8_e4m3fn, which has no infinity, makes of a number beyond its range depends on PyTorch:
+// NaN, and from 2.13 on the greatest that it has.
+std::string_view float8_text() {
+  static const std::string text =
+      "\n//: beyond_float8_e4m3fn\n#define LAZY_BEYOND_FLOAT8_E4M3FN " +
+      std::to_string(std::bit_cast<int32_t>(static_cast<float>(c10::Float8_e4m3fn(1e30f)))) +
+      "\n\n";
+  return text;
+}
+
 // A type by its name in the loop IR, and what the prelude's text calls things that go with it.
 struct TypeNames {
   const char* name;
   const char* lane;     // a scalar of it in a register
-  const char* value;    // the compute type: of bfloat16 and half, float
+  const char* value;    // the compute type: of low types, float
   const char* storage;  // in memory
   int bytes;            // in memory
 };
@@ -95,6 +112,8 @@ constexpr TypeNames kTypes[] = {
     {"int8", "int8", "int8", "int8", 1},
     {"uint8", "uint8", "uint8", "uint8", 1},
     {"bool", "bool", "bool", "unsigned char", 1},
+    {"float8_e4m3fn", "float", "float", "unsigned char", 1},
+    {"float8_e5m2", "float", "float", "unsigned char", 1},
     {"bfloat16", "float", "float", "unsigned short", 2},
     {"half", "float", "float", "unsigned short", 2},
 };
@@ -257,6 +276,7 @@ class Library {
  public:
   Library(const std::string_view* begin, const std::string_view* end, bool cuda) : cuda_(cuda) {
     for (const std::string_view* text = begin; text != end; ++text) parse(*text);
+    parse(float8_text());
   }
 
   bool has(const std::string& function) const { return pieces_.contains(normal(function)); }

@@ -149,6 +149,8 @@ const char* scalar_type(Type type) {
   switch (type) {
     case Type::kBool:
       return "bool";
+    case Type::kFloat8E4M3FN:
+    case Type::kFloat8E5M2:
     case Type::kBFloat16:
     case Type::kHalf:
       return "float";
@@ -171,6 +173,8 @@ const char* vector_type(Type type) {
       return "v_int32";
     case Type::kInt64:
       return "v_int64";
+    case Type::kFloat8E4M3FN:
+    case Type::kFloat8E5M2:
     case Type::kBFloat16:
     case Type::kHalf:
     case Type::kFloat:
@@ -184,6 +188,8 @@ const char* vector_type(Type type) {
 const char* storage_type(Type type) {
   switch (type) {
     case Type::kBool:
+    case Type::kFloat8E4M3FN:
+    case Type::kFloat8E5M2:
       return "uint8";
     case Type::kBFloat16:
     case Type::kHalf:

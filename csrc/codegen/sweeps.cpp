@@ -15,7 +15,9 @@ bool has_place_in_scratch(Type type) {
   switch (type) {
     case Type::kInt32:
     case Type::kInt64:
-    case Type::kBFloat16:  // as the float that it is
+    case Type::kFloat8E4M3FN:  // as the float that it is
+    case Type::kFloat8E5M2:
+    case Type::kBFloat16:
     case Type::kHalf:
     case Type::kFloat:
     case Type::kDouble:

@@ -105,8 +105,9 @@ struct TypeInfo {
 
 // In the order of Type.
 constexpr TypeInfo kTypes[] = {
-    {"bool", 1},  {"uint8", 1},    {"int8", 1}, {"int16", 2}, {"int32", 4},
-    {"int64", 8}, {"bfloat16", 2}, {"half", 2}, {"float", 4}, {"double", 8},
+    {"bool", 1},     {"uint8", 1}, {"int8", 1},          {"int16", 2},
+    {"int32", 4},    {"int64", 8}, {"float8_e4m3fn", 1}, {"float8_e5m2", 1},
+    {"bfloat16", 2}, {"half", 2},  {"float", 4},         {"double", 8},
 };
 static_assert(std::size(kTypes) == static_cast<size_t>(Type::kDouble) + 1);
 
@@ -128,11 +129,11 @@ bool is_reduction(Op op) {
   return op >= Op::kReduceSum;
 }
 bool is_low(Type type) {
-  return type == Type::kBFloat16 || type == Type::kHalf;
+  return is_floating(type) && type <= Type::kHalf;
 }
 
 bool is_floating(Type type) {
-  return type >= Type::kBFloat16;
+  return type >= Type::kFloat8E4M3FN;
 }
 
 Type type_of(c10::ScalarType dtype) {
@@ -149,6 +150,10 @@ Type type_of(c10::ScalarType dtype) {
       return Type::kInt32;
     case c10::ScalarType::Long:
       return Type::kInt64;
+    case c10::ScalarType::Float8_e4m3fn:
+      return Type::kFloat8E4M3FN;
+    case c10::ScalarType::Float8_e5m2:
+      return Type::kFloat8E5M2;
     case c10::ScalarType::BFloat16:
       return Type::kBFloat16;
     case c10::ScalarType::Half:
@@ -170,6 +175,8 @@ bool has_type(c10::ScalarType dtype) {
     case c10::ScalarType::Short:
     case c10::ScalarType::Int:
     case c10::ScalarType::Long:
+    case c10::ScalarType::Float8_e4m3fn:
+    case c10::ScalarType::Float8_e5m2:
     case c10::ScalarType::BFloat16:
     case c10::ScalarType::Half:
     case c10::ScalarType::Float:

@@ -18,6 +18,8 @@ enum class Type : uint8_t {
   kInt16,
   kInt32,
   kInt64,
+  kFloat8E4M3FN,
+  kFloat8E5M2,
   kBFloat16,
   kHalf,
   kFloat,
@@ -26,13 +28,14 @@ enum class Type : uint8_t {
 
 // Raises for a dtype that has_type() refuses.
 Type type_of(c10::ScalarType dtype);
-// False for dtypes that no kernel computes with (complex, quantized, float8, unsigned 16 and more).
+// False for dtypes that no kernel computes with (complex, quantized, float8 of other formats,
+// unsigned 16 and more).
 bool has_type(c10::ScalarType dtype);
 
 // Semantics are ATen's for the type of the expression: integers wrap, floats follow IEEE, and
-// min/max/clamp pass NaN on. Arithmetic on kBFloat16 and kHalf does not exist: an expression of
-// these types is a kLoad or a kCast, and its value is exactly representable in them; everything
-// else on such data is done in kFloat between casts.
+// min/max/clamp pass NaN on. Arithmetic on low types (is_low) does not exist: an expression of one
+// is a kLoad or a kCast, and its value is exactly representable in it; everything else on such
+// data is done in kFloat between casts.
 enum class Op : uint8_t {
   // Leaves.
   kLoad,     // buffer, access
@@ -40,7 +43,7 @@ enum class Op : uint8_t {
   kInteger,  // `value` as an integer of the expression's type
   kIndex,    // the index of dimension `dimension`, kInt64
   // From one type to another, as static_cast, with float -> integer and NaN as ATen does; to kBool:
-  // x != 0; to kBFloat16, kHalf: round to nearest even.
+  // x != 0; to low types: round to nearest even, in float8 beyond its range as PyTorch.
   kCast,
   // The operand's bits as another type of the same width.
   kBitcast,
@@ -142,7 +145,7 @@ int64_t bytes_of(Type type);
 int argument_count(Op op);
 bool is_reduction(Op op);
 bool is_floating(Type type);
-// kBFloat16 and kHalf: data that is computed with in kFloat.
+// kHalf and what is before it among the floating ones: data that is computed with in kFloat.
 bool is_low(Type type);
 
 // What evaluating it costs for kFloat, in units of about one simple vector instruction (an add, a

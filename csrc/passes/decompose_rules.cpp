@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/node_operator.h"
+#include "ops/primitive.h"
 
 namespace torch_lazy {
 
@@ -12,7 +13,7 @@ using torch::jit::Node;
 using torch::jit::Value;
 
 c10::ScalarType compute_dtype(c10::ScalarType dtype) {
-  return dtype == c10::kBFloat16 || dtype == c10::kHalf ? c10::kFloat : dtype;
+  return c10::isReducedFloatingType(dtype) ? c10::kFloat : dtype;
 }
 
 Decomposition::Decomposition(GraphBuilder& builder, Node* node) : builder_(builder), node_(node) {
@@ -168,25 +169,6 @@ const Rule* find_rule(std::string_view operator_name) {
 
 namespace {
 
-// The types of ops/primitive.h.
-bool is_supported(c10::ScalarType dtype) {
-  switch (dtype) {
-    case c10::kBool:
-    case c10::kByte:
-    case c10::kChar:
-    case c10::kShort:
-    case c10::kInt:
-    case c10::kLong:
-    case c10::kBFloat16:
-    case c10::kHalf:
-    case c10::kFloat:
-    case c10::kDouble:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Tensors on one device, all of dtypes that kernels know; no complex numbers.
 bool is_plain(const Node* node) {
   std::optional<c10::Device> device;
@@ -194,7 +176,7 @@ bool is_plain(const Node* node) {
     if (value->type()->kind() != c10::TypeKind::TensorType) return true;
     const auto& type = value->type()->expectRef<c10::TensorType>();
     if (!type.scalarType()) return true;  // undefined
-    if (!is_supported(*type.scalarType())) return false;
+    if (!primitive::has_type(*type.scalarType())) return false;
     // A tensor without dimensions may lie on the CPU.
     if (!result && type.sizes().size() == size_t{0}) return true;
     if (!type.device()) return true;

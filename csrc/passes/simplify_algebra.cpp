@@ -249,6 +249,7 @@ bool is_pointwise(const Node& node) {
 
 bool is_exact_cast(ScalarType from, ScalarType to) {
   if (from == to || from == c10::kBool) return true;
+  if (c10::isFloat8Type(to)) return false;
   switch (from) {
     case c10::kByte:
       return to != c10::kBool && to != c10::kChar;
@@ -258,6 +259,9 @@ bool is_exact_cast(ScalarType from, ScalarType to) {
       return to == c10::kInt || to == c10::kLong || to == c10::kFloat || to == c10::kDouble;
     case c10::kInt:
       return to == c10::kLong || to == c10::kDouble;
+    case ScalarType::Float8_e4m3fn:
+    case ScalarType::Float8_e5m2:
+      return c10::isFloatingType(to);
     case c10::kBFloat16:
     case c10::kHalf:
       return to == c10::kFloat || to == c10::kDouble;

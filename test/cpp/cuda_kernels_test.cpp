@@ -49,8 +49,9 @@ TEST(CudaKernels, PointwiseWithBroadcastAndStrides) {
 }
 
 TEST(CudaKernels, EveryTypeAndCastBetween) {
-  for (Type type : {Type::kBool, Type::kUInt8, Type::kInt8, Type::kInt16, Type::kInt32,
-                    Type::kInt64, Type::kBFloat16, Type::kHalf, Type::kDouble}) {
+  for (Type type :
+       {Type::kBool, Type::kUInt8, Type::kInt8, Type::kInt16, Type::kInt32, Type::kInt64,
+        Type::kFloat8E4M3FN, Type::kFloat8E5M2, Type::kBFloat16, Type::kHalf, Type::kDouble}) {
     LoopBuilder builder = pointwise();
     const uint32_t x = builder.input(type);
     const uint32_t y = builder.output(Type::kFloat);

@@ -87,6 +87,8 @@ inline bool nearly_equal(Type type, Number a, Number b, double tolerance) {
   if (!is_floating(type)) return a.integer == b.integer;
   if (std::isnan(a.real) || std::isnan(b.real)) return std::isnan(a.real) && std::isnan(b.real);
   if (a.real == b.real) return true;
+  if (type == Type::kFloat8E5M2) tolerance = std::max(tolerance, 0.25);
+  if (type == Type::kFloat8E4M3FN) tolerance = std::max(tolerance, 0.125);
   if (type == Type::kBFloat16) tolerance = std::max(tolerance, 0.01);
   if (type == Type::kHalf) tolerance = std::max(tolerance, 0.002);
   return std::abs(a.real - b.real) <= tolerance * std::max(1.0, std::abs(b.real));

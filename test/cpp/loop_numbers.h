@@ -1,6 +1,9 @@
 // Numbers of the loop IR, and how they lie in memory.
 #pragma once
 
+#include <c10/util/Float8_e4m3fn.h>
+#include <c10/util/Float8_e5m2.h>
+
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -59,6 +62,10 @@ inline Number read_number(Type type, const void* memory, int64_t index) {
       return {.integer = as(int32_t{})};
     case Type::kInt64:
       return {.integer = as(int64_t{})};
+    case Type::kFloat8E4M3FN:
+      return {.real = c10::Float8_e4m3fn(as(uint8_t{}), c10::Float8_e4m3fn::from_bits())};
+    case Type::kFloat8E5M2:
+      return {.real = c10::Float8_e5m2(as(uint8_t{}), c10::Float8_e5m2::from_bits())};
     case Type::kBFloat16:
       return {.real = float_of_bfloat16(as(uint16_t{}))};
     case Type::kHalf:
@@ -87,6 +94,10 @@ inline void write_number(Type type, void* memory, int64_t index, Number number) 
       return put(static_cast<int32_t>(number.integer));
     case Type::kInt64:
       return put(number.integer);
+    case Type::kFloat8E4M3FN:
+      return put(c10::Float8_e4m3fn(static_cast<float>(number.real)).x);
+    case Type::kFloat8E5M2:
+      return put(c10::Float8_e5m2(static_cast<float>(number.real)).x);
     case Type::kBFloat16:
       return put(bfloat16_of_float(static_cast<float>(number.real)));
     case Type::kHalf:

@@ -45,6 +45,8 @@ TEST_P(PreludeOnTargetTest, PartsOfVectorsTouchNoMemoryBeyond) {
                                     {"int8", 1},
                                     {"uint8", 1},
                                     {"bool", 1},
+                                    {"float8_e4m3fn", 1},
+                                    {"float8_e5m2", 1},
                                     {"bfloat16", 2},
                                     {"half", 2}}) {
     const std::string name = type, storage_type = storage(type);

@@ -306,6 +306,50 @@ TEST_P(PreludeNumbersTest, HalvesAndBfloat16RoundAsEager) {
   }
 }
 
+TEST_P(PreludeNumbersTest, FloatsOfEightBitsRoundAsEager) {
+  std::vector<float> x = floats(200000);
+  // What lies halfway between two of them, and to either side of it, in and beyond their range.
+  for (const c10::ScalarType format : {at::kFloat8_e4m3fn, at::kFloat8_e5m2}) {
+    const at::Tensor positive = at::arange(0x7f, at::kByte).view(format).to(at::kFloat);
+    const auto values = values_of<float>(positive.masked_fill(positive.isinf(), 65536));
+    for (size_t i = 1; i < values.size(); ++i) {
+      const float halfway = (values[i - 1] + values[i]) / 2;
+      for (const float value :
+           {std::nextafter(halfway, 0.0f), halfway, values[i], std::nextafter(halfway, 1e6f)}) {
+        x.push_back(value);
+        x.push_back(-value);
+      }
+    }
+  }
+  x.insert(x.end(), {464.0f, std::nextafter(464.0f, 500.0f), 480.0f, -480.0f, 61440.0f});
+  for (const auto& [type, eager_type] : {std::pair{"float8_e4m3fn", at::kFloat8_e4m3fn},
+                                         std::pair{"float8_e5m2", at::kFloat8_e5m2}}) {
+    const auto got = map<float, float>(std::string("lazy_cast_") + type, "float", "float", x);
+    const auto stored = map<float, uint8_t>(std::string("lazy_cast_") + type, "float", type, x);
+    const at::Tensor expected = tensor_of(x).to(eager_type);
+    const auto values = values_of<float>(expected.to(at::kFloat));
+    const auto* bits = static_cast<const uint8_t*>(expected.const_data_ptr());
+
+    for (size_t i = 0; i < x.size(); ++i) {
+      ASSERT_TRUE(same(got[i], values[i])) << type << " " << x[i];
+      ASSERT_EQ(stored[i], bits[i]) << type << " " << x[i];
+    }
+  }
+}
+
+TEST_P(PreludeNumbersTest, EveryFloatOfEightBitsIsReadExactly) {
+  std::vector<uint8_t> all(256);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint8_t>(i);
+  for (const auto& [type, eager_type] : {std::pair{"float8_e4m3fn", at::kFloat8_e4m3fn},
+                                         std::pair{"float8_e5m2", at::kFloat8_e5m2}}) {
+    const auto got = map<uint8_t, float>("lazy_cast_float", type, "float", all, {}, "float");
+
+    const auto expected = values_of<float>(
+        at::from_blob(all.data(), {256}, at::TensorOptions(eager_type)).to(at::kFloat));
+    for (size_t i = 0; i < all.size(); ++i) ASSERT_TRUE(same(got[i], expected[i])) << type << i;
+  }
+}
+
 TEST_P(PreludeNumbersTest, EveryHalfIsReadExactly) {
   std::vector<uint16_t> all(65536);
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint16_t>(i);

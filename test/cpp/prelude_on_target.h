@@ -61,7 +61,7 @@ class PreludeOnTargetTest : public testing::TestWithParam<PreludeTarget> {
 
   static std::string storage(const std::string& type) {
     if (type == "bfloat16" || type == "half") return "unsigned short";
-    return type == "bool" ? "unsigned char" : type;
+    return type == "bool" || type.starts_with("float8") ? "unsigned char" : type;
   }
 
  private:

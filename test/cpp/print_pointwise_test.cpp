@@ -21,7 +21,7 @@ LoopBuilder scaled_rows(Type type) {
   const uint32_t y = builder.output(type);
   ExprId value = builder.load(x, {slot(1), one()});
   ExprId shift = builder.load(bias, sizes({0, 1}));
-  const bool narrow = type == Type::kBFloat16 || type == Type::kHalf;
+  const bool narrow = is_low(type);
   if (narrow) value = builder.cast(value, Type::kFloat);
   if (narrow) shift = builder.cast(shift, Type::kFloat);
   const ExprId scale = builder.number(0, builder.type_of(value));
@@ -47,7 +47,8 @@ TEST_P(PointwiseOfType, BroadcastsOverRowsOfAnyLength) {
 }
 
 INSTANTIATE_TEST_SUITE_P(FloatingTypes, PointwiseOfType,
-                         testing::Values(Type::kFloat, Type::kDouble, Type::kBFloat16, Type::kHalf),
+                         testing::Values(Type::kFloat, Type::kDouble, Type::kBFloat16, Type::kHalf,
+                                         Type::kFloat8E4M3FN, Type::kFloat8E5M2),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
 TEST(PrintedPointwise, DoesNothingWithoutUnits) {

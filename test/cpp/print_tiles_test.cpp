@@ -12,8 +12,9 @@
 namespace torch_lazy::codegen {
 namespace {
 
-constexpr Type kTypes[] = {Type::kFloat, Type::kDouble, Type::kInt64, Type::kInt32,    Type::kInt16,
-                           Type::kInt8,  Type::kUInt8,  Type::kBool,  Type::kBFloat16, Type::kHalf};
+constexpr Type kTypes[] = {Type::kFloat,    Type::kDouble, Type::kInt64,        Type::kInt32,
+                           Type::kInt16,    Type::kInt8,   Type::kUInt8,        Type::kBool,
+                           Type::kBFloat16, Type::kHalf,   Type::kFloat8E4M3FN, Type::kFloat8E5M2};
 
 class Tiles : public testing::TestWithParam<Type> {};
 
