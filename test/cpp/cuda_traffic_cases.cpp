@@ -46,6 +46,9 @@ Handle mul(TapeBuilder& w, const Handle& x, const Handle& y) {
 Handle contiguous(TapeBuilder& w, const Handle& x) {
   return w.call("aten::clone", "", {x, int64_t(at::MemoryFormat::Contiguous)})[0];
 }
+Handle cast(TapeBuilder& w, const Handle& x, c10::ScalarType type) {
+  return w.call("aten::_to_copy", "", {x, type, kNone, kNone, kNone, false, kNone})[0];
+}
 
 // gelu(x * y + 1)
 Handles chain(TapeBuilder& w, const at::Tensor& x, const at::Tensor& y) {
@@ -64,6 +67,16 @@ void add_pointwise(std::vector<TrafficCase>& cases) {
   cases.push_back({"pointwise float", chain_of({256, 512})});
   cases.push_back({"pointwise bfloat16", chain_of({256, 512}, at::kBFloat16)});
   cases.push_back({"pointwise half", chain_of({256, 512}, at::kHalf)});
+  cases.push_back({"pointwise bfloat16 to float8", [](TapeBuilder& w) {
+                     const Handle x = w.input(at::randn({256, 512}).to(at::kBFloat16));
+                     const Handle scaled = w.call("aten::mul", "Tensor", {x, number(4.0)})[0];
+                     return Handles{cast(w, scaled, at::kFloat8_e4m3fn)};
+                   }});
+  cases.push_back({"pointwise float8 to bfloat16", [](TapeBuilder& w) {
+                     const Handle x = w.input(at::randn({256, 512}).to(at::kFloat8_e4m3fn));
+                     const Handle read = cast(w, x, at::kBFloat16);
+                     return w.call("aten::mul", "Tensor", {read, number(4.0)});
+                   }});
   cases.push_back({"pointwise odd sizes", chain_of({253, 509})});
   cases.push_back({"pointwise odd sizes bfloat16", chain_of({253, 509}, at::kBFloat16)});
   cases.push_back({"pointwise with a row",
