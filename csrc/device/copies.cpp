@@ -149,17 +149,11 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& destin
   return destination;
 }
 
-// PyTorch shares memory until one of both is written to, which nobody can tell from a copy.
-at::Tensor lazy_clone(const at::Tensor& self) {
-  return at::clone(self);
-}
-
 }  // namespace
 
 void register_copies(torch::Library& library) {
   library.impl("copy_", copy_);
   library.impl("_to_copy", to_copy);
-  library.impl("_lazy_clone", lazy_clone);
   library.impl("_local_scalar_dense", local_scalar_dense);
   library.impl("_copy_from", copy_from);
   library.impl("_copy_from_and_resize", copy_from_and_resize);

@@ -35,6 +35,11 @@ void finish(StorageState& state) {
   if (state.error) std::rethrow_exception(*state.error);
 }
 
+// Others would write what a copy-on-write clone shares: it is copied now.
+void own(const c10::Storage& buffer) {
+  buffer.mutable_data();
+}
+
 }  // namespace
 
 c10::Storage storage_buffer(const c10::Storage& storage, bool shared) {
@@ -42,6 +47,7 @@ c10::Storage storage_buffer(const c10::Storage& storage, bool shared) {
   // First: the thread whose tensor it is may go on recording meanwhile.
   if (shared) state.exported = true;
   finish(state);
+  if (shared) own(state.buffer);
   return state.buffer;
 }
 
@@ -78,7 +84,7 @@ void resize_storage(const c10::Storage& storage, int64_t bytes) {
   after.narrow(0, 0, kept).copy_(before.narrow(0, 0, kept));
   // The buffer's identity stays.
   c10::StorageImpl& buffer = *lazy.state.buffer.unsafeGetStorageImpl();
-  buffer.set_data_ptr_noswap(after.storage().set_data_ptr({}));
+  buffer.set_data_ptr(after.storage().set_data_ptr({}));
   buffer.set_nbytes(size_t(bytes));
   lazy.set_nbytes(size_t(bytes));
 }
@@ -95,6 +101,7 @@ at::Tensor export_inner(const at::Tensor& lazy) {
       "libraries do to its memory: exchange x.cpu()");
   impl->state().exported = true;
   const StepThreadState state;
+  own(impl->inner().storage());
   // An alias: the inner tensor itself must not be reached by others, who could change its metadata.
   return at::alias(impl->inner());
 }

@@ -1,12 +1,18 @@
-// Operators that exchange a tensor's storage. They run nothing: the tensor becomes another view.
+// Operators on storages: a tensor becomes a view of another one, or gets one that shares its memory.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_has_compatible_shallow_copy_type_native.h>
+#include <ATen/ops/_lazy_clone_ops.h>
+#include <ATen/ops/clone.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/set_ops.h>
+#include <c10/core/impl/COW.h>
 
+#include "base/fork.h"
+#include "device/dispatched_operation.h"
 #include "device/register.h"
 #include "device/stand_in.h"
 #include "device/unboxed.h"
+#include "offload/runtime_device.h"
 
 namespace torch_lazy {
 namespace {
@@ -81,6 +87,43 @@ at::Tensor& set_empty(at::Tensor& self) {
   return self;
 }
 
+// Whether PyTorch lets storages share this memory until one of them is written. It does where it
+// would know how to copy it.
+bool can_be_shared_until_written(const c10::Storage& buffer) {
+  const c10::StorageImpl& impl = *buffer.unsafeGetStorageImpl();
+  return buffer.allocator() && !is_offloaded() &&
+         (c10::impl::cow::has_simple_data_ptr(impl) ||
+          c10::impl::cow::is_cow_data_ptr(impl.data_ptr()));
+}
+
+// Undefined where it cannot be shared. Threads may clone one tensor at a time, and the first clone
+// changes the storage that it is of.
+at::Tensor shared_until_written(const at::Tensor& inner) {
+  static ForkSafeMutex& mutex = *new ForkSafeMutex(LockOrder::kLeaf);
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!can_be_shared_until_written(inner.storage())) return {};
+  return at::_ops::_lazy_clone::redispatch(inner_keys(), inner);
+}
+
+// Runs at the call: the clone has the storage's memory as it is now, and whoever writes either of
+// them, an operator or a window's kernel, makes a copy first. Memory that others write is copied.
+at::Tensor lazy_clone(const at::Tensor& self) {
+  static const OperatorInfo& op = operator_info("aten::_lazy_clone", "");
+  LazyTensorImpl* const from = lazy_impl(self);
+  if (!from || from->state().exported) return at::clone(self);
+  Recorder& recorder = Recorder::current();
+  recorder.resolve(from->binding, from->state(), [] { return false; });
+  if (recorder.binds(from->state())) recorder.sync(Flush::by(op));
+  at::Tensor clone;
+  {
+    const at::Tensor& inner = from->inner();
+    const StepThreadState state;
+    const DispatchedOperation dispatched(op);
+    clone = shared_until_written(inner);
+  }
+  return clone.defined() ? wrap_inner(std::move(clone)) : at::clone(self);
+}
+
 // Whether `self.data = from` may keep self's object: as between the CPU and CUDA, it may where both
 // have dense memory of their own. PyTorch's answer counts the kinds of device that it knows.
 bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& from) {
@@ -105,6 +148,7 @@ void register_storage_operators(torch::Library& library) {
   library.impl("set_.source_Storage", set_source_storage);
   library.impl("set_.source_Storage_storage_offset", set_source_storage_with_offset);
   library.impl("set_", set_empty);
+  library.impl("_lazy_clone", lazy_clone);
   library.impl("_has_compatible_shallow_copy_type", has_compatible_shallow_copy_type);
 }
 

@@ -150,7 +150,8 @@ DeviceAddresses::DeviceAddresses() {
 void* DeviceAddresses::of(const at::Tensor& tensor, Access access, const char* cause) {
   if (MirroredStorage* const storage = mirrored(tensor.storage()))
     storage->use_on_device(lock_, access, cause);
-  return tensor.unsafeGetTensorImpl()->mutable_data();
+  c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  return writes(access) ? impl.mutable_data() : const_cast<void*>(impl.data());
 }
 
 }  // namespace torch_lazy

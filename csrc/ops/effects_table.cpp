@@ -193,6 +193,7 @@ constexpr Note kDataDependent[] = {
     {"is_nonzero", "returns a value to the caller"},
     {"_local_scalar_dense", "returns a value to the caller"},
     {"item", "returns a value to the caller"},
+    {"_test_parallel_materialize", "raises where a clone shares memory, and returns its argument"},
     {"equal", "returns a value to the caller"},
     {"allclose", "returns a value to the caller"},
     {"one_hot", "the number of classes may come from the values"},

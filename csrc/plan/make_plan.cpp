@@ -150,10 +150,12 @@ class Planner {
 
   KernelStep step_of(const LoweredKernel& kernel, int64_t origin) {
     KernelStep step{kernel, {}, 0, kernel.kernel.name, bytes_moved(kernel)};
-    for (size_t i = 0; i < kernel.buffers.size(); ++i)
+    for (size_t i = 0; i < kernel.buffers.size(); ++i) {
       step.pointers.push_back(is_of_host(kernel.buffers[i])
                                   ? memory_of_host(step.lowered, i, origin)
                                   : memory_of(kernel, i));
+      step.pointers.back().written = kernel.buffers[i].written;
+    }
     mark_overlaps(graph_, inputs_, lowered_.buffer_assignment, step.lowered);
     return step;
   }

@@ -76,7 +76,7 @@ struct Printer {
     for (size_t i = 0; i < step.pointers.size(); ++i) {
       const BufferLocation& place = step.pointers[i];
       text += i ? ", " : "";
-      if (step.lowered.buffers[i].written) text += "out ";
+      if (place.written) text += "out ";
       if (place.arena)
         text += fmt::format("arena+{}", place.bytes);
       else
@@ -123,10 +123,8 @@ size_t first_write(const Plan& plan) {
       for (size_t r = command->slots.size() - command->results; r < command->slots.size(); ++r)
         if (of_inputs.count(command->slots[r])) return i;
     if (const auto* kernel = std::get_if<KernelStep>(&action))
-      for (size_t p = 0; p < kernel->pointers.size(); ++p)
-        if (kernel->lowered.buffers[p].written && kernel->pointers[p].has_slot() &&
-            of_inputs.count(kernel->pointers[p].slot))
-          return i;
+      for (const BufferLocation& place : kernel->pointers)
+        if (place.written && place.has_slot() && of_inputs.count(place.slot)) return i;
   }
   return plan.steps.size();
 }

@@ -82,7 +82,8 @@ struct BufferLocation {
   int64_t bytes = 0;  // from the start of the arena
   // Unless none: nothing of the above, but a word of the launch, see codegen::BufferBinding.
   codegen::BufferBinding::Word word = codegen::BufferBinding::Word::kNone;
-  int64_t origin = 0;  // of a ticket
+  int64_t origin = 0;    // of a ticket
+  bool written = false;  // by the kernel
 
   bool has_slot() const { return !arena && word == codegen::BufferBinding::Word::kNone; }
 };

@@ -3,6 +3,7 @@
 #include <ATen/ops/copy.h>
 #include <ATen/ops/fill.h>
 #include <ATen/ops/full.h>
+#include <c10/core/impl/COW.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <algorithm>
@@ -228,6 +229,8 @@ void PlanRun::lay_out(const LibraryStep::Output& output) {
 
 void PlanRun::perform(const OperatorStep& step) {
   pointers_.clear();
+  for (size_t i = 0; i < step.slots.size(); ++i)
+    if (writes(access(step, i))) own(step.slots[i]);
   DeviceAddresses addresses;
   for (size_t i = 0; i < step.slots.size(); ++i) {
     const at::Tensor& value = values_[step.slots[i]];
@@ -248,6 +251,8 @@ Access PlanRun::access(const OperatorStep& step, size_t index) const {
 
 void PlanRun::perform(const KernelStep& step) {
   pointers_.clear();
+  for (const BufferLocation& place : step.pointers)
+    if (place.written && place.has_slot()) own(place.slot);
   std::optional<DeviceAddresses> addresses;
   if (launcher_.device().is_privateuseone()) [[unlikely]]
     use_on_device(step, addresses.emplace());
@@ -261,11 +266,20 @@ void PlanRun::perform(const KernelStep& step) {
   tickets_.clear();
 }
 
+// What is to be written gets memory of its own where it shares some with a copy-on-write clone.
+// This moves it: before any address is taken, and behind the kernels that were given the old one.
+void PlanRun::own(uint32_t slot) {
+  c10::StorageImpl& storage = *values_[slot].storage().unsafeGetStorageImpl();
+  if (!pending_.empty() && c10::impl::cow::is_cow_data_ptr(storage.data_ptr())) launch_pending();
+  storage.mutable_data();
+}
+
+// What is only read stays shared, so that threads may read one tensor at a time.
 void* PlanRun::address_of(const BufferLocation& place) {
   using Word = codegen::BufferBinding::Word;
   if (place.arena) return static_cast<char*>(arena_.get()) + place.bytes;
   if (place.word == Word::kNone) [[likely]]
-    return values_[place.slot].unsafeGetTensorImpl()->mutable_data();
+    return const_cast<void*>(values_[place.slot].unsafeGetTensorImpl()->data());
   if (place.word == Word::kFailures) {
     failure_word_ = launcher_.failure_word();
     return &failure_word_;
@@ -276,10 +290,9 @@ void* PlanRun::address_of(const BufferLocation& place) {
 }
 
 void PlanRun::use_on_device(const KernelStep& step, DeviceAddresses& addresses) {
-  for (size_t i = 0; i < step.pointers.size(); ++i)
-    if (step.pointers[i].has_slot())
-      addresses.of(values_[step.pointers[i].slot],
-                   step.lowered.buffers[i].written ? Access::kWrite : Access::kRead);
+  for (const BufferLocation& place : step.pointers)
+    if (place.has_slot())
+      addresses.of(values_[place.slot], place.written ? Access::kWrite : Access::kRead);
 }
 
 }  // namespace torch_lazy

@@ -67,6 +67,7 @@ class PlanRun {
   at::Tensor empty(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype);
   void lay_out(const LibraryStep::Output& output);
   Access access(const OperatorStep& step, size_t index) const;
+  void own(uint32_t slot);
   void* address_of(const BufferLocation& place);
   void use_on_device(const KernelStep& step, DeviceAddresses& addresses);
 

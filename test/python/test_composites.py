@@ -142,15 +142,6 @@ def test_channels_of_no_images_are_shuffled(device):
     assert shuffled.shape == (0, 4, 2, 2)
 
 
-def test_a_lazy_clone_has_memory_of_its_own(device):
-    tensor = torch.ones(3, device=device)
-
-    clone = torch._lazy_clone(tensor)
-    tensor.add_(1)
-
-    same(clone.cpu(), torch.ones(3))
-
-
 def test_flex_attention_attends_and_has_gradients(device):
     """The CPU's has no gradients: what is expected comes from attention with the bias as mask."""
     if device == "cpu":

@@ -199,6 +199,19 @@ def _typed_is_lazy(self: TypedStorage) -> bool:
     return _is_lazy(self._untyped_storage)
 
 
+def _through_the_buffer(original: Callable[[torch.Tensor], Any]) -> Callable[[torch.Tensor], Any]:
+    """What PyTorch says of a tensor's memory: of a lazy tensor, of the memory of its buffer."""
+
+    @functools.wraps(original)
+    def of(tensor: torch.Tensor) -> Any:
+        if tensor.device.type != "lazy":
+            return original(tensor)
+        buffer = _bytes_of(tensor.untyped_storage())
+        return original(torch.empty(0, dtype=torch.uint8, device=buffer.device).set_(buffer))
+
+    return of
+
+
 def install() -> None:
     """Gives ``torch.UntypedStorage`` methods that know lazy storages."""
     for name in (
@@ -215,6 +228,8 @@ def install() -> None:
     UntypedStorage._set_from_file = _through_the_host(UntypedStorage._set_from_file)
     for name in ("share_memory_", "_share_fd_cpu_", "_share_filename_cpu_"):
         setattr(UntypedStorage, name, _on_the_buffer(getattr(UntypedStorage, name), shared=True))
+    for name in ("_is_cow_tensor", "_data_address"):
+        setattr(torch._C, name, _through_the_buffer(getattr(torch._C, name)))
     UntypedStorage.__new__ = _new(UntypedStorage.__new__)
     UntypedStorage.__getitem__ = _getitem(UntypedStorage.__getitem__)
     UntypedStorage.copy_ = _copy_(UntypedStorage.copy_)
