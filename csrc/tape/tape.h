@@ -28,14 +28,14 @@ namespace torch_lazy {
 struct OperatorInfo;
 
 // Changed whenever the meaning of a word changes; part of every persistent hash.
-constexpr uint32_t kTapeVersion = 3;
+constexpr uint32_t kTapeVersion = 4;
 
 enum class Tag : uint8_t {
   kNone,        // None
   kUndefined,   // a Tensor that is not defined
   kValue,       // payload: value slot, already described in this window
   kInput,       // payload: value slot; described by the words that follow
-  kCpuTensor,   // payload: value slot; a CPU tensor, snapshotted when deferred
+  kCpuTensor,   // payload: value slot; a CPU tensor, snapshotted when deferred. aux: not contiguous
   kNumber,      // a wrapped Python number as 0-dim CPU tensor: aux is its dtype; 2 words of bits
   kInt,         // one word
   kDouble,      // one word of bits

@@ -66,8 +66,9 @@ bool OpenOperation::input(ValueBinding& binding, StorageState& storage, const c1
 
 void OpenOperation::cpu_tensor(const at::Tensor& tensor) {
   // The snapshot is contiguous, so where the tensor lay in its own storage does not matter: a slice
-  // of a shuffled index would otherwise be another trace at each step.
-  word(make_word(Tag::kCpuTensor, window().new_value().slot));
+  // of a shuffled index would otherwise be another trace at each step. But some operators refuse
+  // one that is not contiguous.
+  word(make_word(Tag::kCpuTensor, window().new_value().slot, !tensor.is_contiguous()));
   window().tape().contiguous_metadata(tensor.sizes(), tensor.scalar_type());
   if (window().mode() == Window::Mode::kDeferring) window().add_snapshot(tensor);
 }

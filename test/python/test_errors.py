@@ -340,3 +340,17 @@ def test_overwriting_a_poisoned_tensor_heals_it(device):
     lost.copy_(torch.tensor([4.0, 5.0]))
 
     assert lost.tolist() == [4, 5]
+
+
+def test_numbers_in_a_tensor_that_is_not_contiguous_are_refused_in_a_hot_window(device):
+    x = torch.ones(3).to(device)
+    numbers = torch.tensor([1.0, 9.0, 2.0, 9.0])
+
+    def act(packed):
+        return torch._foreach_addcmul([x * 2, x * 3], [x, x], [x, x], packed)
+
+    hot(lambda: act(numbers[::2].contiguous()))
+
+    with pytest.raises(RuntimeError, match="Expected scalars to be contiguous"):
+        act(numbers[::2])
+    assert act(numbers[:2])[1].tolist() == [12, 12, 12]
