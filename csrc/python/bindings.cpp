@@ -24,6 +24,7 @@
 #include "ir/print.h"
 #include "python/device_numbers.h"
 #include "python/generator_type.h"
+#include "python/lazy_capsules.h"
 #include "python/memory_bindings.h"
 #include "python/profile_bindings.h"
 #include "python/stream_bindings.h"
@@ -224,6 +225,7 @@ PYBIND11_MODULE(_C, module) {
   bind_profile(module);
   bind_generator(module);
   bind_device_numbers(module);
+  bind_lazy_capsules(module);
   bind_streams(module);
 }
 

@@ -13,6 +13,8 @@
 #include <array>
 #include <utility>
 
+#include "python/method_entry.h"
+
 namespace py = pybind11;
 
 namespace torch_lazy {
@@ -104,29 +106,16 @@ constexpr auto callers(std::index_sequence<places...>) {
 
 constexpr auto kCallers = callers(std::make_index_sequence<kMostFunctions>());
 
-// The entry of a function or method in PyTorch's tables.
-PyMethodDef& entry_of(const py::object& function) {
-  if (Py_TYPE(function.ptr()) == &PyMethodDescr_Type)
-    return *reinterpret_cast<PyMethodDescrObject*>(function.ptr())->d_method;
-  TORCH_CHECK_TYPE(PyCFunction_Check(function.ptr()),
-                   "not a function of PyTorch's: ", py::repr(function).cast<std::string>());
-  return *reinterpret_cast<PyCFunctionObject*>(function.ptr())->m_ml;
-}
-
 // Lets a function be called as said above. `position` is the device's among its positional
 // arguments, or negative.
 void accept_device_numbers(const py::object& function, Py_ssize_t position) {
   PyMethodDef& entry = entry_of(function);
-  TORCH_CHECK_TYPE((entry.ml_flags & METH_VARARGS) && (entry.ml_flags & METH_KEYWORDS),
-                   entry.ml_name, " does not take its arguments as a tuple and a dict");
-  const auto original =
-      reinterpret_cast<PyCFunctionWithKeywords>(reinterpret_cast<void (*)()>(entry.ml_meth));
+  const PyCFunctionWithKeywords original = with_keywords(entry.ml_meth);
   for (size_t i = 0; i < function_count; ++i)
     if (original == kCallers[i]) return;  // of this table already
   TORCH_CHECK(function_count < kMostFunctions, "raise kMostFunctions");
   functions[function_count] = {original, position};
-  entry.ml_meth =
-      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(kCallers[function_count++]));
+  entry.ml_meth = plain(kCallers[function_count++]);
 }
 
 PyObject* new_device(PyTypeObject* type, PyObject* args, PyObject* kwargs) {

@@ -116,6 +116,36 @@ def test_round_trip_through_torch(device):
     assert x.tolist() == [0, 7, 2, 3]
 
 
+@pytest.mark.parametrize("take", [torch.asarray, torch.from_dlpack])
+def test_a_capsule_comes_back_as_a_tensor_of_the_device(device, take):
+    x = torch.arange(4.0).to(device)
+
+    for capsule in (torch.to_dlpack(x), x.__dlpack__(max_version=(1, 0))):
+        back = take(capsule)
+        back[1] += 7
+
+        assert back.device == x.device
+    assert x.tolist() == [0, 15, 2, 3]
+
+
+def test_an_array_of_a_capsule_is_moved_and_cast(device):
+    x = torch.arange(4.0).to(device)
+
+    there = torch.asarray(torch.to_dlpack(x), device="cpu", dtype=torch.int64)
+    copied = torch.asarray(torch.to_dlpack(x), copy=True)
+    copied.zero_()
+
+    assert (there.device.type, there.tolist()) == ("cpu", [0, 1, 2, 3])
+    assert (copied.device, x.tolist()) == (x.device, [0, 1, 2, 3])
+
+
+def test_a_capsule_of_the_cpu_stays_the_cpus(device):
+    x = torch.arange(4.0)
+
+    assert torch.asarray(torch.to_dlpack(x)).device.type == "cpu"
+    assert torch.asarray(torch.to_dlpack(x), device=device).device.type == device.partition(":")[0]
+
+
 @pytest.mark.on_cpu("the CPU's tensor is on memory of the execution device")
 def test_a_tensor_of_the_cpu_is_made_of_the_devices_memory(device):
     x = torch.arange(4.0).to(device)

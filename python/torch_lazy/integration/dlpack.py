@@ -1,7 +1,7 @@
 """DLPack: other libraries see memory of the execution device, shared with the lazy tensor.
 
-What a capsule says is for them, so PyTorch makes a tensor of the execution device of one. From a
-lazy tensor itself ``torch.from_dlpack`` makes a lazy one, as from a tensor of any device.
+What a capsule says is for them. ``torch.from_dlpack`` and ``torch.asarray`` make a lazy tensor of
+it, as of the tensor itself, because it carries a mark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def _lazy_dlpack(self: torch.Tensor, **kwargs: Any) -> Any:
     _check_exportable(self)
     from torch_lazy import _C
 
-    return _dlpack(_C.export_inner(self), **kwargs)
+    capsule = _dlpack(_C.export_inner(self), **kwargs)
+    _C.mark_capsule(capsule)
+    return capsule
 
 
 def _lazy_dlpack_device(self: torch.Tensor) -> Any:
@@ -54,6 +56,10 @@ def _lazy_from_dlpack(
     device: torch.device | str | None = None,
     copy: bool | None = None,
 ) -> torch.Tensor:
+    from torch_lazy import _C
+
+    if _C.is_lazy_capsule(ext_tensor):
+        ext_tensor = _C.import_inner(_from_dlpack(ext_tensor))
     from_lazy = isinstance(ext_tensor, torch.Tensor) and ext_tensor.device.type == "lazy"
     to_lazy = from_lazy if device is None else torch.device(device).type == "lazy"
     if not to_lazy:
@@ -75,6 +81,9 @@ def _lazy_from_dlpack(
 
 def install() -> None:
     """Makes lazy tensors speak DLPack as tensors of the execution device."""
+    from torch_lazy import _C
+
+    _C.accept_lazy_capsules(torch._C._VariableFunctions.asarray)
     torch.from_dlpack = torch.utils.dlpack.from_dlpack = _lazy_from_dlpack
     torch.to_dlpack = torch.utils.dlpack.to_dlpack = _lazy_to_dlpack
     torch.Tensor.__dlpack__ = _lazy_dlpack
