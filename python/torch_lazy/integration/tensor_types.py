@@ -1,6 +1,6 @@
-"""``Tensor.type`` and ``torch.set_default_tensor_type`` with the types of :mod:`..tensor_types`.
+"""What takes or tells types: those of :mod:`..tensor_types` and of :mod:`..storage_types`.
 
-PyTorch has a list of devices whose types it knows by name.
+PyTorch has lists of devices whose types it knows by name.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import storage
+from torch.storage import TypedStorage
 
 _PREFIX = "torch.lazy."
 
@@ -56,7 +58,31 @@ def _with_default(original: Callable[..., None]) -> Callable[..., None]:
     return set_default
 
 
+def _with_lazy_module(original: Callable[[str], str]) -> Callable[[str], str]:
+    @functools.wraps(original)
+    def device_from_module(module: str) -> str:
+        return "lazy" if module == "torch.lazy" else original(module)
+
+    return device_from_module
+
+
+def _with_lazy_storages(original: Callable[[TypedStorage], Any]) -> Callable[[TypedStorage], Any]:
+    @functools.wraps(original)
+    def legacy_class(self: TypedStorage) -> Any:
+        if self.device.type != "lazy":
+            return original(self)
+        from torch_lazy import storage_types
+
+        return storage_types.type_of(self.dtype)
+
+    return legacy_class
+
+
 def install() -> None:
-    """Wraps what takes types of tensors; call once."""
+    """Wraps what takes and tells types; call once."""
+    storage._get_device_from_module = _with_lazy_module(storage._get_device_from_module)
+    TypedStorage._get_legacy_storage_class = _with_lazy_storages(
+        TypedStorage._get_legacy_storage_class
+    )
     torch.Tensor.type = _with_lazy(torch.Tensor.type)
     torch._C._set_default_tensor_type = _with_default(torch._C._set_default_tensor_type)
