@@ -1,4 +1,4 @@
-// Operators on storages: a tensor becomes a view of another one, or gets one that shares its memory.
+// Operators on storages: a tensor becomes a view of another one, or one of memory that both share.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_has_compatible_shallow_copy_type_native.h>
 #include <ATen/ops/_lazy_clone_ops.h>
