@@ -10,6 +10,7 @@
 #include "ir/node_operator.h"
 #include "ops/effects.h"
 #include "passes/argument_stack.h"
+#include "passes/dead_code.h"
 #include "passes/functional_dtype.h"
 #include "passes/graph_builder.h"
 #include "passes/operator_form.h"
@@ -61,7 +62,7 @@ class Functionalizer {
     for (const Value* output : recorded_.outputs()) roots.push_back(analysis_.places.at(output));
     contents_.finish(roots);
     builder_.order_constants();
-    remove_unread();
+    remove_dead_code(*graph_, removable);
     return graph_;
   }
 
@@ -318,17 +319,10 @@ class Functionalizer {
     contents_.write(place, result, origin_);
   }
 
-  // ---- Unread nodes ----
-
+  // Where nothing reads it.
   static bool removable(const Node& node) {
     if (node.kind().is_prim() || node.kind() == c10::aten::ScalarImplicit) return true;
     return effects_of(operator_of(&node)).pure();
-  }
-
-  void remove_unread() {
-    auto nodes = graph_->nodes().reverse();
-    for (auto it = nodes.begin(); it != nodes.end(); ++it)
-      if (!it->hasUses() && it->kind() != c10::aten::copy_ && removable(**it)) it.destroyCurrent();
   }
 
   const Graph& recorded_;

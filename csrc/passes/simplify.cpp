@@ -10,6 +10,7 @@
 #include "ir/node_operator.h"
 #include "ops/effects.h"
 #include "passes/constant_uses.h"
+#include "passes/dead_code.h"
 #include "passes/graph_builder.h"
 #include "passes/simplify_algebra.h"
 
@@ -62,7 +63,7 @@ class Simplifier {
       visit(node);
     }
     builder_.order_constants();
-    remove_dead_code();
+    remove_dead_code(graph_, is_pure);
     sink_cats();
   }
 
@@ -225,16 +226,6 @@ class Simplifier {
     }
     value->replaceAllUsesWith(other);
     return true;
-  }
-
-  // ---- Dead code ----
-
-  void remove_dead_code() {
-    for (auto next = graph_.nodes().rbegin(); next != graph_.nodes().rend();) {
-      Node* const node = *next;
-      ++next;
-      if (!node->hasUses() && is_pure(*node)) node->destroy();
-    }
   }
 
   // ---- Order ----

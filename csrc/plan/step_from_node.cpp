@@ -93,12 +93,11 @@ std::vector<const Value*> values_made_by(const Node& node) {
   for (const Value* output : node.outputs()) {
     if (output->type()->kind() == c10::TypeKind::TensorType) made.push_back(output);
     if (output->type()->kind() != c10::TypeKind::ListType) continue;
-    for (const torch::jit::Use& use : output->uses()) {
-      TORCH_CHECK(use.user->kind() == c10::prim::ListUnpack && output->uses().size() == 1,
-                  operator_name(&node), " returns a list that is not unpacked once");
-      const auto elements = use.user->outputs();
-      made.insert(made.end(), elements.begin(), elements.end());
-    }
+    TORCH_CHECK(
+        output->uses().size() == 1 && output->uses().front().user->kind() == c10::prim::ListUnpack,
+        operator_name(&node), " returns a list that is not unpacked once");
+    const auto elements = output->uses().front().user->outputs();
+    made.insert(made.end(), elements.begin(), elements.end());
   }
   return made;
 }

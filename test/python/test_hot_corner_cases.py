@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from behaviour import each_run, hot, same, synchronize
+from behaviour import each_run, hot, same, same_on, synchronize
 
 import torch_lazy
 
@@ -153,3 +153,13 @@ def test_a_gradient_that_rounds_after_each_step(device, dtype, at, towards):
         return x.grad.tolist()
 
     assert each_run(program, device) == [program("cpu")] * 4
+
+
+def test_results_beside_a_list_that_nothing_reads_stay_in_their_places(device):
+    def unscale(on):
+        gradient, found = torch.full((), 3.0, device=on), torch.zeros((), device=on)
+        torch._amp_foreach_non_finite_check_and_unscale_([gradient], found, found + 0.5)
+        gradient.fill_(torch.inf)
+        return gradient + 0, found + 0
+
+    same_on(device, unscale)
