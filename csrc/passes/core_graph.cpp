@@ -193,6 +193,7 @@ class Reader {
         const auto rank = int64_t(core_.values[size_t(node.inputs[0])].sizes.size());
         for (const int64_t dim : integers(jit_node, 1))
           node.flipped.push_back(dim < 0 ? dim + rank : dim);
+        if (rank == 0) node.kind = CoreKind::kLibrary;
         break;
       }
       case CoreKind::kPointwise:

@@ -116,6 +116,13 @@ def test_a_value_is_flipped_in_its_own_memory(dims: tuple[int, ...]) -> None:
     assert torch.equal(run_hot(advance, x).cpu(), advance(x))
 
 
+@pytest.mark.parametrize("dim", [0, -1])
+def test_a_number_has_nothing_to_flip(dim: int) -> None:
+    flipped = run_hot(lambda x: (x * 2).flip(dim) + 1, torch.tensor(3.0))
+
+    assert flipped.item() == 7
+
+
 def test_the_gradient_of_a_flip_is_flipped() -> None:
     def gradient(x: torch.Tensor) -> torch.Tensor:
         leaf = x.detach().requires_grad_()
