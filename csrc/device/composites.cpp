@@ -3,7 +3,8 @@
 // groups, and dropout, take the CPU's way where lazy tensors live there. Attention is fused where
 // the CPU fuses it, and where another device chooses its "overrideable" one; any other is composed
 // of products and a softmax. One-hot codes look at the classes at the call, on the CPU, for what is
-// wrong with them: where the number of classes is given that is left to whoever runs the window.
+// wrong with them: where the number of classes is given that is left to whoever runs the window. A
+// tensor that says where to split is read on the CPU, as PyTorch reads it.
 //
 // Registered for AutogradLazy too: a composite operator with a Lazy kernel alone would lose its
 // gradient. Under vmap and torch.func they are decomposed above the device, as everywhere.
@@ -20,9 +21,11 @@
 #include <ATen/ops/native_group_norm.h>
 #include <ATen/ops/one_hot_native.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
+#include <ATen/ops/tensor_split_native.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <limits>
+#include <vector>
 
 #include "base/immortal_library.h"
 #include "device/call.h"
@@ -145,6 +148,11 @@ at::Tensor one_hot(const at::Tensor& self, int64_t classes) {
   return of_classes.call(self, classes);
 }
 
+std::vector<at::Tensor> tensor_split(const at::Tensor& self, const at::Tensor& places,
+                                     int64_t dim) {
+  return at::native::tensor_split(self, is_lazy(places) ? places.cpu() : places, dim);
+}
+
 }  // namespace
 
 void register_composites() {
@@ -154,6 +162,7 @@ void register_composites() {
     aten.impl("dropout", dropout);
     aten.impl("group_norm", group_norm);
     aten.impl("one_hot", one_hot);
+    aten.impl("tensor_split.tensor_indices_or_sections", tensor_split);
   }
 }
 

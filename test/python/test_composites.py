@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from behaviour import hot, same
+from behaviour import hot, same, same_on
 from torch import nn
 from torch.nn.attention.flex_attention import flex_attention
 from torch.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence
@@ -166,3 +166,14 @@ def test_flex_attention_attends_and_has_gradients(device):
 
     for a, e in zip(actual, [expected.detach(), *(t.grad for t in inputs)], strict=True):
         torch.testing.assert_close(a.cpu(), e)
+
+
+@pytest.mark.parametrize("places", [2, [1, 3]])
+def test_a_tensor_of_the_device_says_where_to_split(device, places):
+    def program(where):
+        x = torch.arange(5.0, device=where).requires_grad_()
+        parts = torch.tensor_split(x, torch.tensor(places, device=where))
+        (parts[0].sum() + parts[1].pow(2).sum()).backward()
+        return *parts, x.grad
+
+    same_on(device, program)

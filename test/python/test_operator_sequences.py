@@ -28,7 +28,7 @@ DIFFERENT = {
     "nn_functional_feature_alpha_dropout_with_train": "noise is made twice for unlisted devices",
     "sparse_mm_reduce": "the device has sparse tensors in coordinate form only",
     "sparse_sampled_addmm": "the device has sparse tensors in coordinate form only",
-    "tensor_split": "refuses a tensor of sections that is not on the CPU, as on CUDA",
+    "tensor_split": "copies a tensor of sections to the CPU, where it has to be elsewhere",
     "to_sparse": "sparse tensors of the device are made of its own indices and values",
 }
 DIFFERENT_MODULES = {
