@@ -66,13 +66,12 @@ bool mentions_tensor(const std::vector<c10::Argument>& values) {
 }
 
 // Operators over storages, streams and layouts the device does not have would only fail later and
-// less clearly; their composite kernels say what is wrong.
+// less clearly; their composite kernels say what is wrong. Those that make tensors of other kinds
+// are registered where these are.
 bool worth_keeping_whole(const c10::FunctionSchema& schema) {
   if (!mentions_tensor(schema.returns()) && !schema.returns().empty()) return false;
   if (schema.returns().empty() && !mentions_tensor(schema.arguments())) return false;
   const std::string& name = schema.name();
-  // Its composite ends in an assertion about the device of a storage.
-  if (name == "aten::_nested_tensor_from_tensor_list") return true;
   return name.find("sparse") == std::string::npos && name.find("nested") == std::string::npos &&
          name.find("quantize") == std::string::npos && name.find("mkldnn") == std::string::npos;
 }
@@ -134,7 +133,9 @@ void register_device() {
   register_rnn_layer_operator();
   register_guard();
   register_sparse_operators();
+  register_nested_operators();
   register_boxed_kernels();
+  register_quantized_operators();
   register_composites();
   register_recurrent_modules();
   register_collectives();

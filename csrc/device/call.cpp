@@ -160,8 +160,7 @@ at::Tensor Call::wrap(at::Tensor inner) {
                        !inner.is_quantized() && !inner.is_nested();
   if (!strided && operation_) operation_->give_up_outputs();
   TORCH_CHECK_NOT_IMPLEMENTED(strided, op_.name, " returned a ", form_of(inner),
-                              " tensor; device lazy has strided tensors and sparse ones in "
-                              "coordinate form: call it on the cpu");
+                              " tensor, and device lazy has none: call it on the cpu");
   const auto& arguments = arguments_.tensors();
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] && arguments[i]->is_inner(inner)) {

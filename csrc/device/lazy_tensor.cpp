@@ -1,12 +1,10 @@
 #include "device/lazy_tensor.h"
 
 #include <ATen/ops/empty.h>
-#include <c10/core/SafePyObject.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/core/impl/TorchDispatchModeTLS.h>
 
 #include "backend/execution_device.h"
 #include "base/fork.h"
+#include "device/detached_by_mode.h"
 
 namespace torch_lazy {
 namespace {
@@ -162,18 +160,7 @@ void LazyTensorImpl::tell_holder() {
 template <class Version>
 c10::intrusive_ptr<c10::TensorImpl> LazyTensorImpl::copy_and_detach(
     Version&& version, bool allow_metadata_change) const {
-  // A Python mode sees detach(), as it does for every other tensor.
-  const int64_t modes = c10::impl::TorchDispatchModeTLS::stack_len();
-  if (modes > 0 && !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::Python)) {
-    const auto& mode = c10::impl::TorchDispatchModeTLS::get_stack_at(modes - 1);
-    if (auto seen = mode->pyinterpreter()->detach(this)) {
-      if (!seen->is_inference()) {
-        seen->set_version_counter(std::forward<Version>(version));
-        seen->set_allow_tensor_metadata_change(allow_metadata_change);
-      }
-      return seen;
-    }
-  }
+  if (auto seen = detached_by_mode(*this, version, allow_metadata_change)) return seen;
   if (!key_set().has_backend(c10::BackendComponent::LazyBit))
     return TensorImpl::shallow_copy_and_detach(std::forward<Version>(version),
                                                allow_metadata_change);

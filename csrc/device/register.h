@@ -33,8 +33,10 @@ void register_recurrent_modules();
 void register_collectives();
 void register_data_parallel_timer();
 
-// Sparse tensors of the device.
+// Tensors of the device that are not plain strided ones.
 void register_sparse_operators();
+void register_quantized_operators();
+void register_nested_operators();
 
 TORCH_LAZY_MODULE_API void register_device();
 

@@ -56,6 +56,10 @@ at::Tensor adopted_from_host(const at::Tensor& tensor, c10::Device device) {
   return counterpart(tensor, std::move(made), DispatchKey::PrivateUse1);
 }
 
+at::Tensor viewed_on_device(const at::Tensor& view, const at::Tensor& device) {
+  return counterpart(view, device.storage(), DispatchKey::PrivateUse1);
+}
+
 HostCall::HostCall(const OperatorInfo& op)
     : op_(op),
       here_(c10::impl::VirtualGuardImpl(c10::kPrivateUse1).getDevice()),

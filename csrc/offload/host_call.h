@@ -77,5 +77,7 @@ void take_back_from_host(const at::Tensor& device, const at::Tensor& lent);
 
 // The reverse for a strided tensor that the CPU has made: a tensor of the device with its memory.
 at::Tensor adopted_from_host(const at::Tensor& tensor, c10::Device device);
+// The same of a view that the CPU has made of what it was lent: a view of the device's tensor.
+at::Tensor viewed_on_device(const at::Tensor& view, const at::Tensor& device);
 
 }  // namespace torch_lazy

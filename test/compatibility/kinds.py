@@ -11,10 +11,13 @@ def sparse_coordinates(device: str):
     return [(x * 2).to_dense(), torch.sparse.mm(x, torch.ones(3, 2).to(device))]
 
 
-def sparse_rows(device: str):
-    """Sparse tensors in compressed rows (`to_sparse_csr`)"""
-    x = torch.eye(3).to(device).to_sparse_csr()
-    return x @ torch.ones(3, 2).to(device)
+def sparse_compressed(device: str):
+    """Compressed sparse tensors, CSR, CSC, BSR and BSC: products, conversions, gradients"""
+    x = torch.eye(4).to(device).to_sparse_csr().requires_grad_()
+    y = x @ torch.ones(4, 2).to(device)
+    y.sum().backward()
+    others = [x.detach().to_sparse_csc(), x.detach().to_sparse_bsr((2, 2))]
+    return [y.detach(), x.grad.values(), *((other * 2).to_dense() for other in others)]
 
 
 def jagged(device: str):
@@ -28,13 +31,16 @@ def jagged(device: str):
 def nested(device: str):
     """Nested tensors, strided"""
     made = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)], device=device)
-    return torch.nested.to_padded_tensor(made, 0.0)
+    return torch.nested.to_padded_tensor(made.softmax(-1) * 2, 0.0)
 
 
 def quantized(device: str):
-    """Quantized tensors"""
+    """Quantized tensors, and modules of `torch.ao.quantization`"""
+    torch.manual_seed(0)
     x = torch.quantize_per_tensor(torch.arange(4.0).to(device), 0.1, 0, torch.qint8)
-    return x.dequantize()
+    linear = torch.nn.Sequential(torch.nn.Linear(4, 2))
+    dynamic = torch.ao.quantization.quantize_dynamic(linear).to(device)
+    return [x.int_repr(), dynamic(x.dequantize()[None])]
 
 
 def fake_quantized(device: str):

@@ -100,42 +100,13 @@ def test_an_illegal_call_inside_a_hot_loop_raises_at_once(device):
     assert hot(step, 3).tolist() == [3] * 3
 
 
-@pytest.mark.on_cpu("the fake CUDA device has no quantized tensors")
-def test_an_operator_that_makes_a_quantized_tensor_raises_at_the_call(device):
+@pytest.mark.on_cpu("oneDNN's layout is the CPU's")
+@pytest.mark.recording
+def test_an_operator_that_makes_a_tensor_the_device_has_not_raises_at_the_call(device):
     x = torch.ones(3, device=device)
 
-    with pytest.raises(NotImplementedError, match=r"returned a quantized tensor.*on the cpu"):
-        torch.quantize_per_tensor(x, 0.1, 5, torch.quint8)
-
-
-NESTED = {
-    "of tensors": lambda x: torch.nested.nested_tensor([x, x[:1]]),
-    "of tensors, with gradients": lambda x: torch.nested.as_nested_tensor([x, x[:1]]),
-}
-
-
-@pytest.mark.on_cpu("the fake CUDA device has no nested tensors")
-@pytest.mark.recording
-def test_an_operator_that_makes_a_strided_nested_tensor_of_a_mask_raises_at_the_call(device):
-    x = torch.ones(1, 2, 3, device=device)
-
-    with pytest.raises(NotImplementedError, match=r"returned a nested tensor.*on the cpu"):
-        torch._nested_tensor_from_mask(x, x[:, :, 0] > 0)
-
-
-@pytest.mark.recording
-@pytest.mark.parametrize("make", NESTED.values(), ids=NESTED)
-def test_an_operator_that_makes_a_strided_nested_tensor_raises_at_the_call(device, make):
-    x = torch.ones(2, 3, device=device)
-
-    with pytest.raises(NotImplementedError, match=r"returned a nested tensor.*on the cpu"):
-        make(x)
-
-
-@pytest.mark.recording
-def test_a_strided_nested_tensor_of_the_cpus_tensors_is_refused(device):
-    with pytest.raises(NotImplementedError, match=r"strided nested.*use layout=torch\.jagged"):
-        torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], device=device)
+    with pytest.raises(NotImplementedError, match=r"returned a Mkldnn tensor.*on the cpu"):
+        x.to_mkldnn()
 
 
 LOOK_UP = {

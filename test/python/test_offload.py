@@ -224,3 +224,30 @@ print(table.weight.grad.coalesce().values().tolist())
     printed = run(offload_site, "-c", script, **BACKEND)
 
     assert printed.splitlines() == ["[[2.0, 2.0], [1.0, 1.0]]"]
+
+
+def test_what_operators_write_into_members_is_seen_on_the_device(offload_site):
+    script = """
+x = torch.eye(2).to("lazy")
+compressed = x.to_sparse_csr()
+view = compressed.values()
+print((view + 1).tolist())
+compressed.mul_(3)
+print((view + 1).tolist(), (compressed @ x).tolist())
+quantized = torch.quantize_per_tensor(x, 0.5, 0, torch.qint8)
+quantized.view(4)[:2].copy_(torch.zeros(2).to("lazy"))
+print(quantized.dequantize().tolist())
+nested = torch.nested.nested_tensor([x[0], x[1, :1]])
+part = nested.unbind()[0]
+nested.mul_(4)
+print((part + 1).tolist())
+"""
+
+    printed = run(offload_site, "-W", "ignore", "-c", PRELUDE + script, **BACKEND)
+
+    assert printed.splitlines() == [
+        "[2.0, 2.0]",
+        "[4.0, 4.0] [[3.0, 0.0], [0.0, 3.0]]",
+        "[[0.0, 0.0], [0.0, 1.0]]",
+        "[5.0, 1.0]",
+    ]

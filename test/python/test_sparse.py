@@ -11,7 +11,6 @@ pytestmark = [
     pytest.mark.recording,
     # PyTorch says once that it does not look at the indices of sparse tensors.
     pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning"),
-    pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta:UserWarning"),
 ]
 
 INDICES = [[0, 1, 1, 1], [2, 0, 2, 2]]  # the last two are one element
@@ -92,11 +91,6 @@ def test_a_result_shares_its_values_where_the_cpus_does(derive):
         return derived._values().tolist()
 
     assert run("lazy") == run("cpu") == [30, 40, 110]
-
-
-def test_a_layout_that_the_device_has_not_is_refused():
-    with pytest.raises(NotImplementedError, match="call it on the cpu"):
-        torch.eye(3, device="lazy").to_sparse_csr()
 
 
 OPTIMIZERS = {

@@ -22,6 +22,7 @@ def _has_lazy_storage(tensor: torch.Tensor) -> bool:
     return (
         tensor.device.type == "lazy"
         and tensor.layout is torch.strided
+        and not tensor.is_nested
         and torch._C._has_storage(tensor)
         and tensor.untyped_storage().device.type == "lazy"
     )
@@ -29,7 +30,8 @@ def _has_lazy_storage(tensor: torch.Tensor) -> bool:
 
 def _copy_of_storage(tensor: torch.Tensor, memo: _Memo) -> torch.Tensor:
     storage = tensor._typed_storage()._deepcopy(memo)
-    copied = tensor.new_empty([])
+    # A quantized tensor is copied for its quantizer.
+    copied = tensor.clone() if tensor.is_quantized else tensor.new_empty([])
     if type(copied) is not type(tensor):
         raise RuntimeError(
             f"cannot copy a {type(tensor).__name__}: its new_empty() returned a "

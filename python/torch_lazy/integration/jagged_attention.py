@@ -1,7 +1,7 @@
 """``scaled_dot_product_attention`` of jagged nested tensors on device ``lazy``.
 
-PyTorch chooses between CUDA's kernels and a path through strided nested tensors, which device
-``lazy`` does not have. Here sequences are padded and what is beyond their ends is masked, so that
+PyTorch chooses between CUDA's kernels and a path through strided nested tensors, whose operators
+run at the call. Here sequences are padded and what is beyond their ends is masked, so that
 attention is the device's own. As CUDA's kernels, and other than the CPU's path, it knows
 ``is_causal``.
 """

@@ -1,0 +1,25 @@
+// Operators that take or make tensors with members (members.h): a sync point, and a run on the
+// execution device, on tensors of the same members' memory. Where that device has no such kernels
+// they run on the host.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <functional>
+#include <string>
+
+namespace torch_lazy {
+
+// The kernel for any such operator, by its schema.
+void members_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                    torch::jit::Stack* stack);
+
+// Registers it for every operator that has no other kernel for the key ...
+void register_members_fallback(c10::DispatchKey key);
+// ... and, as composite kernels hide it, for those that `applies(operator, name)`.
+void register_members_kernel(
+    c10::DispatchKey key,
+    const std::function<bool(const c10::OperatorHandle&, const std::string&)>& applies);
+
+}  // namespace torch_lazy
