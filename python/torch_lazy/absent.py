@@ -7,7 +7,6 @@ from __future__ import annotations
 
 _GRAPHS = "operations that repeat are recorded and replayed unasked, without a capture"
 _MEMORY = "memory_stats() and memory_summary() tell what is counted"
-_STORAGE = "use untyped_storage(), whose methods know the device"
 
 INSTEAD = {
     "CUDAGraph": _GRAPHS,
@@ -23,9 +22,5 @@ INSTEAD = {
     "nccl": "torch.distributed communicates, with gloo",
     "nvtx": "torch.profiler.record_function() names ranges, and torch.lazy.profile() shows windows",
     "set_sync_debug_mode": "metrics()['syncs'] counts sync points, and profile() names their lines",
-    **{
-        f"{kind}Storage": _STORAGE
-        for kind in ("Bool", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short")
-    },
 }
 """By name: a sentence for the error."""
