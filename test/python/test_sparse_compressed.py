@@ -130,6 +130,8 @@ GRADIENTS = {
     "values": lambda s, d: s.values(),
     "sampled_addmm": lambda s, d: torch.sparse.sampled_addmm(s, d, d).to_dense(),
     "product and mean": lambda s, d: torch.sparse.mm(s, d, "mean"),
+    # Whose kernel keeps what backward needs where an argument asks for gradients.
+    "product and largest": lambda s, d: torch.sparse.mm(s, d, "amax"),
     "to_sparse": lambda s, d: d.to_sparse_csr().to_dense(),
     "times a number": lambda s, d: (s * 3).to_dense(),
     "of rows, columns and values": lambda s, d: torch.sparse_csr_tensor(
