@@ -8,6 +8,7 @@
 #include "device/compressed_tensor.h"
 #include "device/lazy_tensor.h"
 #include "device/nested_tensor.h"
+#include "device/register.h"
 
 namespace torch_lazy {
 namespace {
@@ -100,6 +101,15 @@ bool is_strided_nested(const at::Tensor& tensor) {
   return tensor.is_nested() && tensor.layout() == c10::kStrided;
 }
 
+// Before the first lazy one of its kind.
+void register_kernels_of(const at::Tensor& like) {
+  if (like.is_quantized()) {
+    [[maybe_unused]] static const bool once = (register_kernels_of_quantized_tensors(), true);
+  } else if (like.is_nested()) {
+    [[maybe_unused]] static const bool once = (register_kernels_of_nested_tensors(), true);
+  }
+}
+
 }  // namespace
 
 bool has_members(const at::Tensor& tensor) {
@@ -124,6 +134,7 @@ Members parameters_of(const at::Tensor& tensor) {
 }
 
 at::Tensor assemble(const at::Tensor& like, const Members& members, c10::Device device) {
+  if (device.type() == c10::DeviceType::Lazy) register_kernels_of(like);
   if (like.is_quantized()) return assemble_quantized(quantized(like), members[0], device);
   if (like.is_nested()) return assemble_nested(nested(like), members[0], device);
   return like.layout() == c10::kSparse ? assemble_coordinates(coordinates(like), members, device)

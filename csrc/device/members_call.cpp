@@ -2,6 +2,7 @@
 
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/immortal_library.h"
@@ -240,17 +241,17 @@ void register_members_fallback(c10::DispatchKey key) {
       .fallback(torch::CppFunction::makeFromBoxedFunction<&members_kernel>());
 }
 
-void register_members_kernel(
-    c10::DispatchKey key,
-    const std::function<bool(const c10::OperatorHandle&, const std::string&)>& applies) {
+void register_members_kernel(c10::DispatchKey key, bool (*applies)(const c10::OperatorHandle&),
+                             std::initializer_list<std::string_view> names) {
   torch::Library& library = immortal_library(torch::Library::IMPL, "aten", key);
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
-    if (!name.name.starts_with("aten::")) continue;
+    const auto begins_so = [&](std::string_view begin) { return name.name.starts_with(begin); };
+    if (std::none_of(names.begin(), names.end(), begins_so)) continue;
     const auto op = dispatcher.findSchema(name);
-    const std::string full = c10::toString(name).substr(6);
-    if (op && !op->hasKernelForDispatchKey(key) && applies(*op, full))
-      library.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&members_kernel>());
+    if (op && !op->hasKernelForDispatchKey(key) && applies(*op))
+      library.impl(c10::toString(name).substr(std::string_view("aten::").size()).c_str(),
+                   torch::CppFunction::makeFromBoxedFunction<&members_kernel>());
   }
 }
 

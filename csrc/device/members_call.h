@@ -6,8 +6,8 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
-#include <functional>
-#include <string>
+#include <initializer_list>
+#include <string_view>
 
 namespace torch_lazy {
 
@@ -17,9 +17,9 @@ void members_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
 
 // Registers it for every operator that has no other kernel for the key ...
 void register_members_fallback(c10::DispatchKey key);
-// ... and, as composite kernels hide it, for those that `applies(operator, name)`.
-void register_members_kernel(
-    c10::DispatchKey key,
-    const std::function<bool(const c10::OperatorHandle&, const std::string&)>& applies);
+// ... and, as composite kernels hide it, for those that it applies to among the operators whose
+// names begin so.
+void register_members_kernel(c10::DispatchKey key, bool (*applies)(const c10::OperatorHandle&),
+                             std::initializer_list<std::string_view> names = {"aten::"});
 
 }  // namespace torch_lazy

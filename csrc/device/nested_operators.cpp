@@ -13,23 +13,27 @@ namespace torch_lazy {
 void register_nested_operators() {
   using c10::DispatchKey;
   register_members_fallback(DispatchKey::NestedTensorLazy);
+  // Those that make a nested tensor of strided ones.
+  register_members_kernel(
+      DispatchKey::Lazy,
+      [](const c10::OperatorHandle& op) {
+        return op.hasKernelForDispatchKey(DispatchKey::CPU) ||
+               op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd);
+      },
+      {"aten::_nested_"});
+}
+
+void register_kernels_of_nested_tensors() {
+  using c10::DispatchKey;
   torch::Library& library =
       immortal_library(torch::Library::IMPL, "aten", DispatchKey::NestedTensorLazy);
   library.impl("_nested_tensor_size", at::native::_nested_tensor_size);
   library.impl("_nested_tensor_strides", at::native::_nested_tensor_strides);
   library.impl("_nested_tensor_storage_offsets", at::native::_nested_tensor_storage_offsets);
   // Composite kernels hide an operator from the fallback.
-  register_members_kernel(DispatchKey::NestedTensorLazy,
-                          [](const c10::OperatorHandle& op, const std::string&) {
-                            return op.hasKernelForDispatchKey(DispatchKey::NestedTensorCPU);
-                          });
-  // Those that make a nested tensor of strided ones.
-  register_members_kernel(
-      DispatchKey::Lazy, [](const c10::OperatorHandle& op, const std::string& name) {
-        return name.starts_with("_nested_") &&
-               (op.hasKernelForDispatchKey(DispatchKey::CPU) ||
-                op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd));
-      });
+  register_members_kernel(DispatchKey::NestedTensorLazy, [](const c10::OperatorHandle& op) {
+    return op.hasKernelForDispatchKey(DispatchKey::NestedTensorCPU);
+  });
 }
 
 }  // namespace torch_lazy

@@ -8,19 +8,21 @@ namespace torch_lazy {
 void register_quantized_operators() {
   using c10::DispatchKey;
   register_members_fallback(DispatchKey::QuantizedLazy);
-  // A composite kernel hides an operator from the fallback, and would take quantized tensors for
-  // others where strided ones have a kernel of the device.
-  register_members_kernel(
-      DispatchKey::QuantizedLazy, [](const c10::OperatorHandle& op, const std::string&) {
-        return op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) &&
-               op.hasKernelForDispatchKey(DispatchKey::Lazy);
-      });
   // Those that make a quantized tensor of a strided one.
   register_members_kernel(
-      DispatchKey::Lazy, [](const c10::OperatorHandle& op, const std::string& name) {
-        return (name.starts_with("quantize_per_") || name.starts_with("_make_per_")) &&
-               op.hasKernelForDispatchKey(DispatchKey::CPU);
-      });
+      DispatchKey::Lazy,
+      [](const c10::OperatorHandle& op) { return op.hasKernelForDispatchKey(DispatchKey::CPU); },
+      {"aten::quantize_per_", "aten::_make_per_"});
+}
+
+// A composite kernel hides an operator from the fallback, and would take quantized tensors for
+// others where strided ones have a kernel of the device.
+void register_kernels_of_quantized_tensors() {
+  using c10::DispatchKey;
+  register_members_kernel(DispatchKey::QuantizedLazy, [](const c10::OperatorHandle& op) {
+    return op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) &&
+           op.hasKernelForDispatchKey(DispatchKey::Lazy);
+  });
 }
 
 }  // namespace torch_lazy

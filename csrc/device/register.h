@@ -37,6 +37,10 @@ void register_data_parallel_timer();
 void register_sparse_operators();
 void register_quantized_operators();
 void register_nested_operators();
+// The rest of their kernels, for hundreds of operators: called when the first one is made, since
+// few programs make any.
+void register_kernels_of_quantized_tensors();
+void register_kernels_of_nested_tensors();
 
 TORCH_LAZY_MODULE_API void register_device();
 

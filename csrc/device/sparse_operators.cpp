@@ -126,8 +126,9 @@ void register_makers_of_compressed(torch::Library& library) {
 
 // A composite kernel hides an operator from the fallback, and would take sparse tensors for strided
 // ones where the CPU has a kernel of its own for them: unsqueeze, permute.
-void register_what_the_cpu_has(c10::DispatchKey on_cpu, c10::DispatchKey here) {
-  register_members_kernel(here, [on_cpu](const c10::OperatorHandle& op, const std::string&) {
+template <c10::DispatchKey on_cpu>
+void register_what_the_cpu_has(c10::DispatchKey here) {
+  register_members_kernel(here, [](const c10::OperatorHandle& op) {
     return op.hasKernelForDispatchKey(on_cpu) &&
            op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
   });
@@ -143,29 +144,28 @@ void register_sparse_operators() {
   using c10::DispatchKey;
   register_members_fallback(DispatchKey::SparseLazy);
   register_structure_of_coordinates(library(DispatchKey::SparseLazy));
-  register_what_the_cpu_has(DispatchKey::SparseCPU, DispatchKey::SparseLazy);
+  register_what_the_cpu_has<DispatchKey::SparseCPU>(DispatchKey::SparseLazy);
   register_members_fallback(DispatchKey::SparseCsrLazy);
   register_structure_of_compressed(library(DispatchKey::SparseCsrLazy));
   register_makers_of_compressed(library(DispatchKey::SparseCsrLazy));
   // They make a tensor without members, of a device that PyTorch lists.
   register_members_kernel(
-      DispatchKey::SparseCsrLazy, [](const c10::OperatorHandle&, const std::string& name) {
-        return name == "_sparse_compressed_tensor_with_dims" || name == "zeros_like";
-      });
-  register_what_the_cpu_has(DispatchKey::SparseCsrCPU, DispatchKey::SparseCsrLazy);
+      DispatchKey::SparseCsrLazy,
+      [](const c10::OperatorHandle& op) { return op.operator_name().overload_name.empty(); },
+      {"aten::_sparse_compressed_tensor_with_dims", "aten::zeros_like"});
+  register_what_the_cpu_has<DispatchKey::SparseCsrCPU>(DispatchKey::SparseCsrLazy);
 
   // Composites that ask for a device which PyTorch lists: autograd would take them apart too.
   register_makers_of_compressed(library(DispatchKey::AutogradLazy));
   for (const DispatchKey key : {DispatchKey::AutogradLazy, DispatchKey::Lazy})
-    register_members_kernel(key, [](const c10::OperatorHandle&, const std::string& name) {
-      return name.starts_with("_validate_sparse_");
-    });
+    register_members_kernel(key, [](const c10::OperatorHandle&) { return true; },
+                            {"aten::_validate_sparse_"});
 
   // Those that make a sparse tensor of a strided one.
   register_members_kernel(
-      DispatchKey::Lazy, [](const c10::OperatorHandle& op, const std::string& name) {
-        return name.starts_with("_to_sparse") && op.hasKernelForDispatchKey(DispatchKey::CPU);
-      });
+      DispatchKey::Lazy,
+      [](const c10::OperatorHandle& op) { return op.hasKernelForDispatchKey(DispatchKey::CPU); },
+      {"aten::_to_sparse"});
   library(DispatchKey::Lazy)
       .impl("_embedding_bag_backward",
             torch::CppFunction::makeFromBoxedFunction<&embedding_bag_backward>());
