@@ -17,7 +17,7 @@ def sparse_compressed(device: str):
     y = x @ torch.ones(4, 2).to(device)
     y.sum().backward()
     others = [x.detach().to_sparse_csc(), x.detach().to_sparse_bsr((2, 2))]
-    return [y.detach(), x.grad.values(), *((other * 2).to_dense() for other in others)]
+    return [y.detach(), x.grad, *((other * 2).to_dense() for other in others)]
 
 
 def jagged(device: str):
