@@ -178,13 +178,17 @@ std::vector<const char*> all_states(const Optimizer& optimizer, const Step& step
   return states;
 }
 
-bool replace_results(GraphBuilder& builder, Node* node, const Optimizer& optimizer) {
-  const Step step(builder, node);
+bool is_replaceable(const Node* node, const Step& step, const Optimizer& optimizer) {
   if (step.given("grad_scale") || step.given("found_inf")) return false;
   if (!step.lie_alike(all_states(optimizer, step))) return false;
   for (const Value* const list : node->outputs())
     for (const auto& use : list->uses())
       if (use.user->kind() != c10::prim::ListUnpack) return false;
+  return true;
+}
+
+void replace_results(GraphBuilder& builder, Node* node, const Step& step,
+                     const Optimizer& optimizer) {
   for (size_t i = 0; i < step.parameters(); ++i) {
     builder.append_for(node);
     const Results results = optimizer.results(step, i);
@@ -199,7 +203,6 @@ bool replace_results(GraphBuilder& builder, Node* node, const Optimizer& optimiz
         output->replaceAllUsesWith(made ? result : builder.clone(result, info_of(output)));
       }
   }
-  return true;
 }
 
 }  // namespace
@@ -208,11 +211,13 @@ bool decompose_fused_optimizer(GraphBuilder& builder, Node* unpack) {
   Node* const node = unpack->input()->node();
   const Optimizer* const optimizer = find_optimizer(operator_name(node));
   if (!optimizer) return false;
+  const Step step(builder, node);
+  // All of a call's lists stay unpacked or none: their elements tell its results apart.
+  if (!is_replaceable(node, step, *optimizer)) return false;
   const auto unused = [](const Value* output) { return !output->hasUses(); };
-  // The first of the step's lists decides for all.
-  if (!std::ranges::all_of(unpack->outputs(), unused) &&
-      !replace_results(builder, node, *optimizer))
-    return false;
+  // With the first of the step's lists all are replaced.
+  if (!std::ranges::all_of(unpack->outputs(), unused))
+    replace_results(builder, node, step, *optimizer);
   unpack->destroy();
   if (std::ranges::all_of(node->outputs(), unused)) node->destroy();
   return true;
