@@ -248,7 +248,8 @@ bool is_pointwise(const Node& node) {
 }
 
 bool is_exact_cast(ScalarType from, ScalarType to) {
-  if (from == to || from == c10::kBool) return true;
+  if (from == to) return true;
+  if (from == c10::kBool) return to != ScalarType::Float8_e8m0fnu;  // which has no zero
   if (c10::isFloat8Type(to)) return false;
   switch (from) {
     case c10::kByte:

@@ -63,6 +63,15 @@ def test_data_moves_unchanged(device, format) -> None:
         assert torch.equal(bits(made), bits(expected))
 
 
+def test_a_format_without_a_zero_takes_the_value_that_it_has_for_false(device) -> None:
+    def there_and_back(x):
+        return (x > 5).to(torch.float8_e8m0fnu).float()
+
+    x = torch.arange(16.0)
+
+    assert torch.equal(hot(there_and_back, x.to(device)).cpu(), there_and_back(x))
+
+
 @pytest.mark.kernels
 def test_a_scaled_quantization_and_its_inverse_are_kernels_alone(device) -> None:
     def quantized(x):
