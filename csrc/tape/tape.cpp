@@ -73,13 +73,17 @@ void Tape::tensor_metadata(const c10::TensorImpl& impl, uint32_t storage, bool f
   put_dims(put_dims(to, sizes), strides);
 }
 
-void Tape::contiguous_metadata(c10::IntArrayRef sizes, c10::ScalarType dtype) {
+void Tape::snapshot_metadata(c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                             c10::ScalarType dtype) {
+  auto bytes = int64_t(c10::elementSize(dtype));
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (strides[i] != 0 || sizes[i] == 0) bytes *= sizes[i];
   uint64_t* to = extend(words_, 4 + 2 * sizes.size());
   *to++ = uint64_t(1) << 32;
-  *to++ = uint64_t(c10::multiply_integers(sizes)) * c10::elementSize(dtype);
+  *to++ = uint64_t(bytes);
   *to++ = uint64_t(dtype) | uint64_t(sizes.size()) << 32;
   *to++ = 0;
-  put_dims(put_dims(to, sizes), c10::contiguous_strides(sizes));
+  put_dims(put_dims(to, sizes), strides);
 }
 
 void Tape::offsets(const StorageOffsets& known) {

@@ -28,7 +28,7 @@ namespace torch_lazy {
 struct OperatorInfo;
 
 // Changed whenever the meaning of a word changes; part of every persistent hash.
-constexpr uint32_t kTapeVersion = 4;
+constexpr uint32_t kTapeVersion = 5;
 
 enum class Tag : uint8_t {
   kNone,        // None
@@ -164,7 +164,8 @@ class Tape {
   // `offset`, `bytes`: as of InputMetadata.
   void tensor_metadata(const c10::TensorImpl& impl, uint32_t storage, bool first,
                        InputOffset offset, int64_t bytes);
-  void contiguous_metadata(c10::IntArrayRef sizes, c10::ScalarType dtype);
+  // Of a tensor alone in its memory, without gaps; of an expanded dimension the stride is 0.
+  void snapshot_metadata(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype);
   void offsets(const StorageOffsets& known);
   void output(const OutputMetadata& output);
   // `offset`, `storage_bytes`: as of OutputMetadata.

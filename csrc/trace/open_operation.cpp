@@ -5,9 +5,9 @@
 #include "profile/range.h"
 #include "tape/operation_location.h"
 #include "trace/debug.h"
+#include "trace/snapshot.h"
 
 namespace torch_lazy {
-
 OpenOperation::OpenOperation(Recorder& recorder, const OperatorInfo& op, c10::DeviceIndex device)
     : recorder_(recorder), op_(op) {
   count(recorder.counters_.recorded);
@@ -65,12 +65,11 @@ bool OpenOperation::input(ValueBinding& binding, StorageState& storage, const c1
 }
 
 void OpenOperation::cpu_tensor(const at::Tensor& tensor) {
-  // The snapshot is contiguous, so where the tensor lay in its own storage does not matter: a slice
-  // of a shuffled index would otherwise be another trace at each step. But some operators refuse
-  // one that is not contiguous.
-  word(make_word(Tag::kCpuTensor, window().new_value().slot, !tensor.is_contiguous()));
-  window().tape().contiguous_metadata(tensor.sizes(), tensor.scalar_type());
-  if (window().mode() == Window::Mode::kDeferring) window().add_snapshot(tensor);
+  Window& window = this->window();
+  // Some operators refuse one that is not contiguous, which its snapshot may be.
+  word(make_word(Tag::kCpuTensor, window.new_value().slot, !tensor.is_contiguous()));
+  window.tape().snapshot_metadata(tensor.sizes(), snapshot_strides(tensor), tensor.scalar_type());
+  if (window.mode() == Window::Mode::kDeferring) window.add_snapshot(tensor);
 }
 
 void OpenOperation::write_shared(StorageState& storage) {

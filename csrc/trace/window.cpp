@@ -1,6 +1,5 @@
 #include "trace/window.h"
 
-#include <ATen/ops/clone.h>
 #include <c10/core/StreamGuard.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include "trace/number_input.h"
 #include "trace/profiled_window.h"
 #include "trace/run_failure.h"
+#include "trace/snapshot.h"
 
 namespace torch_lazy {
 namespace {
@@ -144,7 +144,7 @@ std::vector<bool> Window::live() const {
 }
 
 void Window::add_snapshot(const at::Tensor& cpu_tensor) {
-  inputs_.push_back(at::clone(cpu_tensor, at::MemoryFormat::Contiguous));
+  inputs_.push_back(make_snapshot(cpu_tensor));
   held_bytes_ += int64_t(cpu_tensor.nbytes());
 }
 

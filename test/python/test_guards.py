@@ -47,6 +47,21 @@ def test_an_input_that_looks_different_is_not_mistaken(x, change):
     same(step(other).cpu(), step(other.cpu()))
 
 
+def test_an_index_on_the_cpu_that_lies_otherwise_gives_a_result_laid_out_otherwise(device):
+    table = torch.arange(256).view(16, 16)
+    orders = [table[:4, :4].t(), table[:8:2, :8:2], table[:4, :4], table[:1, :4].expand(4, 4)]
+
+    def act(x, index):
+        taken = x[index]
+        return taken, taken + 1, x[index, table[:4, :4].t()] if x.dim() > 1 else taken
+
+    for x in (torch.arange(256.0), torch.arange(65536.0).view(256, 256)):
+        for index in orders:
+            same(hot(act, x.to(device), index), act(x, index))
+        for index in orders:  # each known by now
+            same(act(x.to(device), index), act(x, index))
+
+
 def test_aliased_inputs_are_not_mistaken_for_separate_ones(device):
     def update(a, b):
         a.add_(1)
