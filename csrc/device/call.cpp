@@ -160,7 +160,8 @@ at::Tensor Call::wrap(at::Tensor inner) {
                        !inner.is_quantized() && !inner.is_nested();
   if (!strided && operation_) operation_->give_up_outputs();
   TORCH_CHECK_NOT_IMPLEMENTED(strided, op_.name, " returned a ", form_of(inner),
-                              " tensor, and device lazy has none: call it on the cpu");
+                              " tensor made of strided ones, which device lazy supports of "
+                              "PyTorch's own operators: call it on the cpu");
   const auto& arguments = arguments_.tensors();
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] && arguments[i]->is_inner(inner)) {

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 
 #include "device/lazy_tensor.h"
+#include "device/members.h"
 #include "offload/mirrored_storage.h"
 #include "offload/runtime_device.h"
 #include "ops/thread_state.h"
@@ -90,7 +91,10 @@ void resize_storage(const c10::Storage& storage, int64_t bytes) {
 }
 
 at::Tensor export_inner(const at::Tensor& lazy) {
-  LazyTensorImpl* impl = lazy_impl(lazy);
+  TORCH_CHECK(lazy.has_storage(), "Cannot access data pointer of Tensor that doesn't have storage");
+  const bool assembled = lazy.device().type() == c10::DeviceType::Lazy && has_members(lazy);
+  const at::Tensor plain = assembled ? members_of(lazy)[0] : lazy;
+  LazyTensorImpl* impl = lazy_impl(plain);
   TORCH_CHECK_TYPE(impl, "expected a tensor on device lazy but got one on ", lazy.device());
   Recorder& recorder = Recorder::current();
   recorder.resolve(impl->binding, impl->state());

@@ -26,11 +26,21 @@ PyCFunctionWithKeywords original_asarray = nullptr;
 
 PyObject* asarray(PyObject* self, PyObject* args, PyObject* kwargs) {
   HANDLE_TH_ERRORS
-  if (PyTuple_GET_SIZE(args) == 0 || !is_marked(PyTuple_GET_ITEM(args, 0)))
-    return original_asarray(self, args, kwargs);
-  py::list changed = py::reinterpret_borrow<py::tuple>(args);
-  changed[0] = py::module_::import("torch_lazy").attr("from_dlpack")(changed[0]);
-  return original_asarray(self, py::tuple(changed).ptr(), kwargs);
+  const auto lazy_tensor = [](PyObject* capsule) {
+    return py::module_::import("torch_lazy").attr("from_dlpack")(py::handle(capsule));
+  };
+  if (PyTuple_GET_SIZE(args) > 0 && is_marked(PyTuple_GET_ITEM(args, 0))) {
+    py::list changed = py::reinterpret_borrow<py::tuple>(args);
+    changed[0] = lazy_tensor(PyTuple_GET_ITEM(args, 0));
+    return original_asarray(self, py::tuple(changed).ptr(), kwargs);
+  }
+  if (PyObject* const object = kwargs ? PyDict_GetItemString(kwargs, "obj") : nullptr;
+      is_marked(object)) {
+    const py::dict changed(**py::reinterpret_borrow<py::dict>(kwargs));
+    changed["obj"] = lazy_tensor(object);
+    return original_asarray(self, args, changed.ptr());
+  }
+  return original_asarray(self, args, kwargs);
   END_HANDLE_TH_ERRORS
 }
 

@@ -116,7 +116,11 @@ def test_round_trip_through_torch(device):
     assert x.tolist() == [0, 7, 2, 3]
 
 
-@pytest.mark.parametrize("take", [torch.asarray, torch.from_dlpack])
+def asarray_by_name(capsule: object) -> torch.Tensor:
+    return torch.asarray(obj=capsule)
+
+
+@pytest.mark.parametrize("take", [torch.asarray, asarray_by_name, torch.from_dlpack])
 def test_a_capsule_comes_back_as_a_tensor_of_the_device(device, take):
     x = torch.arange(4.0).to(device)
 

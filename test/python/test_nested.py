@@ -143,3 +143,18 @@ def test_parts_of_the_cpu_get_their_gradients():
     torch.nested.to_padded_tensor(nested * 2, 0.0).sum().backward()
 
     same([part.grad.clone() for part in parts], [torch.full((1, 2), 2.0), torch.full((3, 2), 2.0)])
+
+
+def test_parts_may_be_named(device):
+    parts = [torch.ones(2), torch.ones(3)]
+
+    made = torch._nested_tensor_from_tensor_list(list=parts, device=device)
+
+    assert (made.device.type, made.size(0)) == (torch.device(device).type, 2)
+    assert torch._nested_tensor_from_tensor_list(list=parts).device.type == "cpu"
+
+
+def test_dlpack_refuses_it(device):
+    for export in (torch.to_dlpack, torch.from_dlpack):
+        with pytest.raises(BufferError, match="Can't export nested tensors"):
+            export(make(device))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import io
 
 import pytest
@@ -158,3 +159,18 @@ def test_a_quantized_module_computes_what_the_cpus_does(make):
     for _ in range(3):
         same(module(x.to("lazy")), expected)
         wait_for_compiles()
+
+
+def test_dlpack_refuses_it_as_on_the_cpu(device):
+    for export in (torch.to_dlpack, torch.from_dlpack):
+        with pytest.raises(BufferError, match="QUInt/QInt types are not supported by dlpack"):
+            export(per_tensor(device))
+
+
+@_no_quantized
+def test_its_address_is_that_of_its_integers(device):
+    quantized = per_tensor(device)
+
+    integers = (ctypes.c_int8 * 12).from_address(quantized.data_ptr())
+
+    assert list(integers) == quantized.int_repr().flatten().tolist()

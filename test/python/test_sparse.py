@@ -146,3 +146,8 @@ def test_the_gradient_of_a_sparse_product():
     for _ in range(4):
         torch.testing.assert_close(gradients("lazy"), gradients("cpu"))
         wait_for_compiles()
+
+
+def test_it_has_no_address(device):
+    with pytest.raises(RuntimeError, match="Cannot access data pointer of Tensor that doesn't have"):
+        torch.eye(3, device=device).to_sparse().data_ptr()

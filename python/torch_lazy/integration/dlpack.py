@@ -25,6 +25,10 @@ def _check_exportable(tensor: torch.Tensor) -> None:
         raise BufferError("Can't export tensors with the conjugate bit set")
     if tensor.layout != torch.strided:
         raise BufferError("Can't export tensors with layout other than torch.strided")
+    if tensor.is_nested:
+        raise BufferError("Can't export nested tensors")
+    if tensor.is_quantized:
+        raise BufferError("QUInt/QInt types are not supported by dlpack")
 
 
 def _lazy_dlpack(self: torch.Tensor, **kwargs: Any) -> Any:
