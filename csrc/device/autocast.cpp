@@ -169,6 +169,10 @@ void register_autocast() {
   }
 }
 
+bool is_autocast_active() {
+  return at::autocast::is_autocast_enabled(at::kIPU);
+}
+
 void clear_autocast_cache() {
   std::unordered_map<const c10::TensorImpl*, CachedCast> dying;  // freed without the lock
   const std::lock_guard<std::mutex> lock(cache().mutex);

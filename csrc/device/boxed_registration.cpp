@@ -21,6 +21,8 @@
 namespace torch_lazy {
 namespace {
 
+constexpr auto kComposite = c10::DispatchKey::CompositeExplicitAutogradNonFunctional;
+
 // Kept composite, or registered elsewhere, each for a reason.
 bool keeps_own_kernel(const std::string& name) {
   static const std::unordered_set<std::string> names{
@@ -76,6 +78,21 @@ bool worth_keeping_whole(const c10::FunctionSchema& schema) {
          name.find("quantize") == std::string::npos && name.find("mkldnn") == std::string::npos;
 }
 
+// Operators that are nothing but a composite, which PyTorch keeps from device Lazy. The CPU takes
+// them apart below autocast, which casts their parts: linalg.pinv multiplies in bfloat16. Of other
+// composites none is known with parts of which autocast makes something else: they are kept whole.
+bool may_be_cast_in_parts(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(kComposite) &&
+         !op.hasKernelForDispatchKey(c10::DispatchKey::CPU) && !op.schema().is_mutable() &&
+         mentions_tensor(op.schema().arguments());
+}
+
+void composite_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                      torch::jit::Stack* stack) {
+  if (is_autocast_active()) return op.callBoxedForDispatchKey(kComposite, *stack);
+  boxed_kernel(op, keys, stack);
+}
+
 torch::Library& library(const char* name_space, c10::DispatchKey key) {
   return immortal_library(torch::Library::IMPL, name_space, key);
 }
@@ -106,13 +123,16 @@ void register_boxed_kernels() {
     if (name.name.rfind("aten::", 0) != 0) continue;
     const auto op = dispatcher.findSchema(name);
     if (!op || op->hasKernelForDispatchKey(c10::DispatchKey::Lazy)) continue;
+    const std::string full =
+        name.name + (name.overload_name.empty() ? "" : "." + name.overload_name);
+    if (may_be_cast_in_parts(*op))
+      aten.impl(full.substr(6).c_str(),
+                torch::CppFunction::makeFromBoxedFunction<&composite_kernel>());
     const bool whole_on_the_cpu =
         op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)
             ? op->hasKernelForDispatchKey(c10::DispatchKey::CPU)
             : op->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
     if (!whole_on_the_cpu) continue;
-    const std::string full =
-        name.name + (name.overload_name.empty() ? "" : "." + name.overload_name);
     if (keeps_own_kernel(name.name) || keeps_own_kernel(full) || !worth_keeping_whole(op->schema()))
       continue;
     aten.impl(full.substr(6).c_str(), torch::CppFunction::makeFromBoxedFunction<&boxed_kernel>());

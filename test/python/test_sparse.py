@@ -149,5 +149,7 @@ def test_the_gradient_of_a_sparse_product():
 
 
 def test_it_has_no_address(device):
-    with pytest.raises(RuntimeError, match="Cannot access data pointer of Tensor that doesn't have"):
+    with pytest.raises(
+        RuntimeError, match="Cannot access data pointer of Tensor that doesn't have"
+    ):
         torch.eye(3, device=device).to_sparse().data_ptr()
