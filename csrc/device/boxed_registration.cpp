@@ -32,8 +32,9 @@ bool keeps_own_kernel(const std::string& name) {
       "aten::_copy_from",
       "aten::_copy_from_and_resize",
       "aten::set_",
-      // Registered in empty_operators.cpp.
+      // Registered in empty_operators.cpp and composites.cpp.
       "aten::empty_like",
+      "aten::convolution",
       // Read metadata only; the memory comes from empty and empty_strided, which run at the call.
       "aten::new_empty",
       "aten::new_empty_strided",

@@ -4,16 +4,20 @@
 // the CPU fuses it, and where another device chooses its "overrideable" one; any other is composed
 // of products and a softmax. One-hot codes look at the classes at the call, on the CPU, for what is
 // wrong with them: where the number of classes is given that is left to whoever runs the window. A
-// tensor that says where to split is read on the CPU, as PyTorch reads it.
+// tensor that says where to split is read on the CPU, as PyTorch reads it. TorchScript's tracer has
+// no kernel for `convolution`: it records what PyTorch's composite calls.
 //
 // Registered for AutogradLazy too: a composite operator with a Lazy kernel alone would lose its
 // gradient. Under vmap and torch.func they are decomposed above the device, as everywhere.
 #include <ATen/SDPBackend.h>
+#include <ATen/TracerMode.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_fused_sdp_choice_ops.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_fused_attention_overrideable.h>
+#include <ATen/ops/convolution_native.h>
+#include <ATen/ops/convolution_ops.h>
 #include <ATen/ops/dropout_native.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/group_norm_native.h>
@@ -31,6 +35,7 @@
 #include "device/call.h"
 #include "device/random_operators.h"
 #include "device/register.h"
+#include "device/unboxed.h"
 #include "ops/one_hot_operator.h"
 #include "ops/thread_state.h"
 
@@ -153,9 +158,24 @@ std::vector<at::Tensor> tensor_split(const at::Tensor& self, const at::Tensor& p
   return at::native::tensor_split(self, is_lazy(places) ? places.cpu() : places, dim);
 }
 
+at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
+                       const std::optional<at::Tensor>& bias, c10::SymIntArrayRef stride,
+                       c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed,
+                       c10::SymIntArrayRef output_padding, c10::SymInt groups) {
+  if (at::tracer::impl::is_dispatch_enabled())
+    return at::native::convolution(
+        input, weight, bias, C10_AS_INTARRAYREF_SLOW(stride), C10_AS_INTARRAYREF_SLOW(padding),
+        C10_AS_INTARRAYREF_SLOW(dilation), transposed, C10_AS_INTARRAYREF_SLOW(output_padding),
+        groups.guard_int(__FILE__, __LINE__));
+  return Unboxed<at::_ops::convolution>::kernel(input, weight, bias, stride, padding, dilation,
+                                                transposed, output_padding, std::move(groups));
+}
+
 }  // namespace
 
 void register_composites() {
+  immortal_library(torch::Library::IMPL, "aten", c10::DispatchKey::Lazy)
+      .impl("convolution", convolution);
   for (const auto key : {c10::DispatchKey::Lazy, c10::DispatchKey::AutogradLazy}) {
     torch::Library& aten = immortal_library(torch::Library::IMPL, "aten", key);
     aten.impl("scaled_dot_product_attention", scaled_dot_product_attention);

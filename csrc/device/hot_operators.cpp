@@ -17,7 +17,6 @@
 #include <ATen/ops/clamp_ops.h>
 #include <ATen/ops/clone_ops.h>
 #include <ATen/ops/convolution_backward_ops.h>
-#include <ATen/ops/convolution_ops.h>
 #include <ATen/ops/div_ops.h>
 #include <ATen/ops/embedding_dense_backward_ops.h>
 #include <ATen/ops/embedding_ops.h>
@@ -90,11 +89,11 @@ void register_hot_operators(torch::Library& library) {
       at::_ops::select_backward, at::_ops::cat, at::_ops::zero_, at::_ops::fill__Scalar,
       at::_ops::lerp__Scalar, at::_ops::addcmul_, at::_ops::addcdiv_, at::_ops::where_self,
       at::_ops::eq_Tensor, at::_ops::eq_Scalar, at::_ops::clone, at::_ops::zeros_like,
-      at::_ops::ones_like, at::_ops::masked_fill_Scalar, at::_ops::convolution,
-      at::_ops::convolution_backward, at::_ops::native_batch_norm,
-      at::_ops::native_batch_norm_backward, at::_ops::max_pool2d_with_indices, at::_ops::argmax,
-      at::_ops::addcdiv, at::_ops::addcmul, at::_ops::lerp_Scalar, at::_ops::bitwise_and_Tensor,
-      at::_ops::gt_Scalar, at::_ops::lt_Scalar, at::_ops::le_Scalar, at::_ops::ge_Scalar>(library);
+      at::_ops::ones_like, at::_ops::masked_fill_Scalar, at::_ops::convolution_backward,
+      at::_ops::native_batch_norm, at::_ops::native_batch_norm_backward,
+      at::_ops::max_pool2d_with_indices, at::_ops::argmax, at::_ops::addcdiv, at::_ops::addcmul,
+      at::_ops::lerp_Scalar, at::_ops::bitwise_and_Tensor, at::_ops::gt_Scalar, at::_ops::lt_Scalar,
+      at::_ops::le_Scalar, at::_ops::ge_Scalar>(library);
 }
 
 }  // namespace torch_lazy
