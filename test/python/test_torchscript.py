@@ -1,10 +1,10 @@
-"""Modules that TorchScript's tracer records on the device."""
+"""Modules that TorchScript's tracer records on the device, and files of frozen ones."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from behaviour import same_on
+from behaviour import same, same_on
 from torch import nn
 
 CONVOLUTIONS = {
@@ -42,3 +42,40 @@ def test_a_traced_convolution_trains(device):
         return torch.stack(losses)
 
     same_on(device, losses)
+
+
+class Branching(nn.Module):
+    """Has parameters in its branches, a constant that is no parameter, and a part of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("shift", torch.ones(4))
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        if bool(x.sum() > 0):
+            return self.linear(x) + self.shift
+        return self.linear(x) - self.shift
+
+
+@pytest.mark.parametrize("where", ["cpu", "device"])
+def test_the_constants_of_a_frozen_file_go_to_the_device(device, tmp_path, where):
+    net = Branching().to(device if where == "device" else "cpu").eval()
+    torch.jit.save(torch.jit.freeze(torch.jit.script(net)), tmp_path / "net.pt")
+    net.to(device)
+
+    loaded = torch.jit.load(tmp_path / "net.pt", map_location=device)
+
+    for sign in (1, -1):
+        x = torch.full((2, 4), float(sign)).to(device)
+        same(loaded(x), net(x).detach())
+
+
+def test_the_constants_of_a_trace_go_to_the_device(device, tmp_path):
+    shift = torch.arange(3.0)
+    path = str(tmp_path / "shifted.pt")
+    torch.jit.save(torch.jit.trace(lambda x: x + shift, torch.ones(3)), path)
+
+    loaded = torch.jit.load(path, map_location=device)
+
+    same(loaded(torch.ones(3).to(device)), torch.arange(1.0, 4.0).to(device))

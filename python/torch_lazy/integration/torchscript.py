@@ -1,7 +1,8 @@
 """``torch.jit.load`` with ``map_location`` on device ``lazy``.
 
 PyTorch's reader of TorchScript files has a list of devices. Here the file is read to the CPU, and
-the module goes to the device.
+the module goes to the device, with the tensors that are constants in its code: what `freeze` made
+of parameters, and what a trace met.
 """
 
 from __future__ import annotations
@@ -11,6 +12,25 @@ from typing import Any
 
 import torch
 from torch.jit import _serialization
+
+
+def _move_constants(block: torch.Graph | torch.Block, device: str | torch.device) -> None:
+    for node in block.nodes():
+        constant = node.kind() == "prim::Constant" and node.hasAttribute("value")
+        if constant and node.kindOf("value") == "t":
+            moved = node.t("value").to(device)
+            node.t_("value", moved)
+            node.output().inferTypeFrom(moved)
+        for inner in node.blocks():
+            _move_constants(inner, device)
+
+
+def _moved(module: torch.jit.ScriptModule, device: str | torch.device) -> torch.jit.ScriptModule:
+    """A module that has not run yet, so that nothing is made of its graphs so far."""
+    for part in module.modules():
+        for method in map(part._c._get_method, part._c._method_names()):
+            _move_constants(method.graph, device)
+    return module.to(device)
 
 
 def install() -> None:
@@ -25,7 +45,7 @@ def install() -> None:
     ) -> torch.jit.ScriptModule:
         if map_location is None or torch.device(map_location).type != "lazy":
             return original(f, map_location, *rest, **named)
-        return original(f, "cpu", *rest, **named).to(map_location)
+        return _moved(original(f, "cpu", *rest, **named), map_location)
 
     load._takes_lazy = True
     torch.jit.load = _serialization.load = load
