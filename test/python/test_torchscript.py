@@ -58,6 +58,30 @@ class Branching(nn.Module):
         return self.linear(x) - self.shift
 
 
+class Holding(nn.Module):
+    """Has tensors that are neither parameters nor buffers."""
+
+    def __init__(self):
+        super().__init__()
+        self.bias = nn.Parameter(torch.ones(4))
+        self.factor = torch.arange(4.0)
+        self.shifts = [torch.ones(4), torch.arange(4.0)]
+
+    def forward(self, x):
+        return x * self.factor + self.bias + self.shifts[0] - self.shifts[1]
+
+
+def test_attributes_of_a_file_go_to_the_device(device, tmp_path):
+    torch.jit.save(torch.jit.script(Holding()), tmp_path / "net.pt")
+    x = torch.full((2, 4), 3.0)
+
+    loaded = torch.jit.load(tmp_path / "net.pt", map_location=device)
+
+    torch.testing.assert_close(loaded(x.to(device)).cpu(), Holding()(x))
+    assert loaded.bias.is_leaf
+    assert loaded.bias.requires_grad
+
+
 @pytest.mark.parametrize("where", ["cpu", "device"])
 def test_the_constants_of_a_frozen_file_go_to_the_device(device, tmp_path, where):
     net = Branching().to(device if where == "device" else "cpu").eval()
