@@ -9,7 +9,8 @@ import torch
 
 def _model(device: str):
     torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU()).to(device).eval()
+    layers = [torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Unflatten(1, (2, 2))]
+    return torch.nn.Sequential(*layers, torch.nn.Conv1d(2, 3, 2)).to(device).eval()
 
 
 def _x(device: str):
@@ -62,10 +63,14 @@ def scripted(device: str):
 
 def scripted_file(device: str):
     """A TorchScript file of a module on the device, loaded with `map_location=device`"""
-    file = io.BytesIO()
-    torch.jit.save(torch.jit.trace(_model(device), _x(device)), file)
-    file.seek(0)
-    return torch.jit.load(file, map_location=device)(_x(device)).detach()
+    traced = torch.jit.trace(_model("cpu"), _x("cpu"))
+    results = []
+    for module in (torch.jit.trace(_model(device), _x(device)), traced, torch.jit.freeze(traced)):
+        file = io.BytesIO()
+        torch.jit.save(module, file)
+        file.seek(0)
+        results.append(torch.jit.load(file, map_location=device)(_x(device)).detach())
+    return results
 
 
 def fake_tensors(device: str):
