@@ -5,8 +5,6 @@
 #include <ATen/ops/_sparse_coo_tensor_with_dims_and_tensors_native.h>
 #include <ATen/quantized/QTensorImpl.h>
 
-#include <mutex>
-
 #include "device/compressed_tensor.h"
 #include "device/lazy_tensor.h"
 #include "device/nested_tensor.h"
@@ -103,17 +101,12 @@ bool is_strided_nested(const at::Tensor& tensor) {
   return tensor.is_nested() && tensor.layout() == c10::kStrided;
 }
 
-// Before the first lazy one of its kind. What decides which to register reads the dispatcher's
-// tables, which another thread must not be changing for another kind.
+// Before the first lazy one. Both at once, since each reads the dispatcher's tables, which the
+// other changes.
 void register_kernels_of(const at::Tensor& like) {
   if (!like.is_quantized() && !like.is_nested()) return;
-  static std::mutex registering;
-  const std::lock_guard lock(registering);
-  if (like.is_quantized()) {
-    [[maybe_unused]] static const bool once = (register_kernels_of_quantized_tensors(), true);
-  } else if (like.is_nested()) {
-    [[maybe_unused]] static const bool once = (register_kernels_of_nested_tensors(), true);
-  }
+  [[maybe_unused]] static const bool once =
+      (register_kernels_of_quantized_tensors(), register_kernels_of_nested_tensors(), true);
 }
 
 }  // namespace
