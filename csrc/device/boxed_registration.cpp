@@ -126,9 +126,11 @@ void register_boxed_kernels() {
     if (!op || op->hasKernelForDispatchKey(c10::DispatchKey::Lazy)) continue;
     const std::string full =
         name.name + (name.overload_name.empty() ? "" : "." + name.overload_name);
-    if (may_be_cast_in_parts(*op))
+    if (may_be_cast_in_parts(*op)) {
       aten.impl(full.substr(6).c_str(),
                 torch::CppFunction::makeFromBoxedFunction<&composite_kernel>());
+      continue;
+    }
     const bool whole_on_the_cpu =
         op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)
             ? op->hasKernelForDispatchKey(c10::DispatchKey::CPU)
