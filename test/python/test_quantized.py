@@ -161,6 +161,7 @@ def test_a_quantized_module_computes_what_the_cpus_does(make):
         wait_for_compiles()
 
 
+@_no_quantized
 def test_dlpack_refuses_it_as_on_the_cpu(device):
     for export in (torch.to_dlpack, torch.from_dlpack):
         with pytest.raises(BufferError, match="QUInt/QInt types are not supported by dlpack"):
