@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 
 import pytest
@@ -119,3 +120,21 @@ def test_a_recomputed_block_casts_again(device):
         return w.grad
 
     same(run(device).cpu(), run(EXECUTION_DEVICE).cpu())
+
+
+def reports_autocast(x: torch.Tensor) -> torch.Tensor:
+    if torch.is_autocast_enabled():
+        return x + 1
+    return x
+
+
+@pytest.mark.parametrize(
+    "compiled",
+    [torch.jit.script, functools.partial(torch.compile, backend="eager", fullgraph=True)],
+    ids=["torch.jit.script", "torch.compile"],
+)
+def test_compilers_know_a_question_about_autocast(device, compiled):
+    function = compiled(reports_autocast)
+
+    for where in ("cpu", device):
+        same(function(x.to(where)).cpu(), x)

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from torch_lazy.integration.accelerator import machines_accelerator
+from torch_lazy.integration.builtins import replace_builtin
 
 _CARRIER = "ipu"
 _thread = threading.local()
@@ -128,9 +129,9 @@ def install() -> None:
     """Makes PyTorch's functions for autocast's state know device type ``lazy``."""
     available = _for_lazy(torch._C._is_autocast_available, chooses=False)
     torch._C._is_autocast_available = available
-    torch.is_autocast_enabled = _for_lazy(torch.is_autocast_enabled, chooses=False)
-    torch.get_autocast_dtype = _for_lazy(torch.get_autocast_dtype, chooses=True)
+    replace_builtin("is_autocast_enabled", _for_lazy(torch.is_autocast_enabled, chooses=False))
+    replace_builtin("get_autocast_dtype", _for_lazy(torch.get_autocast_dtype, chooses=True))
     for name in ("set_autocast_enabled", "set_autocast_dtype"):
-        setattr(torch, name, _sets_both(_for_lazy(getattr(torch, name), chooses=True)))
+        replace_builtin(name, _sets_both(_for_lazy(getattr(torch, name), chooses=True)))
     torch.amp.autocast_mode._cast = _casts_both(torch.amp.autocast_mode._cast)
-    torch.clear_autocast_cache = _with_our_cache(torch.clear_autocast_cache)
+    replace_builtin("clear_autocast_cache", _with_our_cache(torch.clear_autocast_cache))

@@ -7,9 +7,12 @@ come from the CPU nothing of this device runs before its assertion. They are mad
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
+
+from torch_lazy.integration.builtins import replace_builtin
 
 
 def _is_device(value: Any) -> bool:
@@ -20,11 +23,8 @@ def _on_cpu(value: Any) -> Any:
     return "cpu" if _is_device(value) else value
 
 
-def _replace(module: Any, name: str, parts_name: str) -> None:
-    """Where another version of PyTorch has no such function nothing is changed."""
-    make = getattr(module, name, None)
-    if make is None:
-        return
+def _with_parts_elsewhere(make: Callable[..., torch.Tensor], parts_name: str) -> Any:
+    """The function, which makes a tensor of this device on the CPU where no part is there."""
 
     @functools.wraps(make)
     def replacement(*args: Any, **kwargs: Any) -> torch.Tensor:
@@ -38,10 +38,13 @@ def _replace(module: Any, name: str, parts_name: str) -> None:
         moved = made.to(lazy[0])
         return moved.requires_grad_() if requires_grad else moved
 
-    setattr(module, name, replacement)
+    return replacement
 
 
 def install() -> None:
     """Wraps what ``nested_tensor`` and ``as_nested_tensor`` call; call once."""
-    _replace(torch._C._nested, "nested_tensor", "data")
-    _replace(torch, "_nested_tensor_from_tensor_list", "list")
+    nested = torch._C._nested
+    nested.nested_tensor = _with_parts_elsewhere(nested.nested_tensor, "data")
+    make = getattr(torch, "_nested_tensor_from_tensor_list", None)
+    if make is not None:  # not every version of PyTorch has it
+        replace_builtin("_nested_tensor_from_tensor_list", _with_parts_elsewhere(make, "list"))
