@@ -100,6 +100,16 @@ def transformer(device: str):
         return [trained.detach(), model.eval()(x, mask=mask)]
 
 
+def padded_transformer(device: str):
+    """`nn.TransformerEncoder` in `eval()`, sequences that are padded"""
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2).to(device).eval()
+    padding = torch.tensor([[False] * 5, [False, False, True, True, True]]).to(device)
+    with torch.no_grad():
+        return model(torch.randn(2, 5, 8).to(device), src_key_padding_mask=padding)
+
+
 def lazy_modules(device: str):
     """`nn.LazyLinear`, whose sizes come with the first batch"""
     torch.manual_seed(0)

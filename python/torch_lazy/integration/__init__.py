@@ -7,6 +7,7 @@ _SHIMS = (
     "dlpack",
     "autocast",
     "fake_tensors",
+    "fast_path",
     "flex_attention",
     "upstream_lazy",
     "accelerator",
