@@ -1,9 +1,11 @@
 // torch.autocast("lazy"): the casts that autocast makes on the device that lazy tensors live on, or
 // on the CPU where that device registers none, on lazy tensors.
 //
-// No autocast key belongs to device type Lazy and a tensor cannot get a key later, so every lazy
-// tensor carries AutocastIPU, whose device type has no other user; its state is what Python sets
-// (integration/autocast.py).
+// No autocast key belongs to device type Lazy. AutocastIPU stands in, whose device type has no
+// other user: while it is enabled, a thread includes it in what operators are dispatched by
+// (integration/autocast.py), so that it is seen of every kind of tensor of the device, those of
+// Python's subclasses too. Operators on tensors of other devices then come here, and are left
+// alone.
 #include "device/autocast.h"
 
 #include <ATen/autocast_mode.h>
@@ -24,6 +26,8 @@ namespace torch_lazy {
 namespace {
 
 constexpr auto kCarrier = c10::DispatchKey::AutocastIPU;
+
+using Arguments = torch::jit::Stack::iterator;
 
 // Casts of parameters, each made once until the outermost autocast region ends; the weak reference
 // keeps the address from being used again, not the tensor alive.
@@ -50,6 +54,16 @@ bool is_eligible(const at::Tensor& tensor) {
          tensor.is_floating_point() && tensor.scalar_type() != at::kDouble;
 }
 
+bool has_lazy_tensor(Arguments first, Arguments last) {
+  bool found = false;
+  for (; first != last; ++first)
+    replace_tensors(*first, [&](const at::Tensor& tensor) {
+      found |= tensor.defined() && tensor.device().type() == c10::DeviceType::Lazy;
+      return tensor;
+    });
+  return found;
+}
+
 bool is_cacheable(const at::Tensor& tensor, c10::ScalarType dtype) {
   return dtype == low_dtype() && tensor.scalar_type() == at::kFloat && tensor.requires_grad() &&
          tensor.is_leaf() && !tensor.is_view() && at::autocast::is_autocast_cache_enabled();
@@ -70,8 +84,6 @@ at::Tensor cast(const at::Tensor& tensor, c10::ScalarType dtype) {
       source, CachedCast{c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()), made});
   return made;
 }
-
-using Arguments = torch::jit::Stack::iterator;
 
 // The widest dtype among the eligible arguments, at least the low one.
 c10::ScalarType promoted(Arguments first, Arguments last) {
@@ -110,12 +122,13 @@ class CastKernel final : public c10::OperatorKernel {
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                   torch::jit::Stack* stack) const {
     const AutocastPolicy policy = policy_here(op);
-    if (policy == AutocastPolicy::kNone) {  // what the operator consists of may cast
+    const Arguments first = stack->end() - std::ptrdiff_t(op.schema().arguments().size());
+    const bool is_others = policy == AutocastPolicy::kOwn && !has_lazy_tensor(first, stack->end());
+    if (policy == AutocastPolicy::kNone || is_others) {  // what the operator consists of may cast
       const c10::DispatchKeySet after(c10::DispatchKeySet::FULL_AFTER, kCarrier);
       return op.redispatchBoxed(keys & after, stack);
     }
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(kCarrier);
-    const Arguments first = stack->end() - std::ptrdiff_t(op.schema().arguments().size());
     switch (policy) {
       case AutocastPolicy::kNone:
         break;

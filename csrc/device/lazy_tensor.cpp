@@ -9,11 +9,6 @@
 namespace torch_lazy {
 namespace {
 
-// AutocastIPU carries torch.autocast("lazy"): no autocast key belongs to Lazy, a key cannot be
-// added to a tensor later, and no other device here uses this one.
-constexpr c10::DispatchKeySet kLazyKeys = c10::DispatchKeySet(c10::DispatchKey::Lazy) |
-                                          c10::DispatchKeySet(c10::DispatchKey::AutocastIPU);
-
 // A tensor of the backend over a buffer, with the metadata of a lazy tensor.
 at::Tensor make_inner(const c10::Storage& buffer, const c10::TensorImpl& like) {
   at::Tensor inner = at::detail::make_tensor<c10::TensorImpl>(
@@ -43,7 +38,7 @@ at::Tensor finish_wrapping(at::Tensor lazy, at::Tensor inner) {
 }  // namespace
 
 LazyTensorImpl::LazyTensorImpl(c10::Storage&& storage, caffe2::TypeMeta dtype)
-    : TensorImpl(std::move(storage), kLazyKeys, dtype) {}
+    : TensorImpl(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::Lazy), dtype) {}
 
 LazyTensorImpl::LazyTensorImpl(ImplType view, c10::Storage&& storage, c10::DispatchKeySet base_keys,
                                caffe2::TypeMeta dtype)

@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from behaviour import EXECUTION_DEVICE, each_run, same
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils.checkpoint import checkpoint
 
 x = torch.linspace(-2, 2, 24).reshape(4, 6)
@@ -138,3 +140,36 @@ def test_compilers_know_a_question_about_autocast(device, compiled):
 
     for where in ("cpu", device):
         same(function(x.to(where)).cpu(), x)
+
+
+def fake(tensor: torch.Tensor) -> torch.Tensor:
+    return FakeTensorMode().from_tensor(tensor)
+
+
+@pytest.mark.parametrize("kind", [lambda t: TwoTensor(t, t), fake], ids=["subclass", "fake tensor"])
+def test_kinds_of_tensors_made_in_python_are_cast(device, kind):
+    left = kind(x.to(device))
+
+    with torch.autocast(device, dtype=torch.bfloat16):
+        assert (left @ left.t()).dtype == torch.bfloat16
+    assert (left @ left.t()).dtype == torch.float32
+
+
+def test_a_region_is_cast_in_what_aot_autograd_traces(device):
+    def region(x):
+        with torch.autocast(x.device.type, dtype=torch.bfloat16):
+            return F.linear(x, x)
+
+    compiled = torch.compile(region, backend="aot_eager")
+
+    for result in each_run(lambda: compiled(x.to(device))):
+        same(result.cpu(), region(x))
+
+
+def test_tensors_of_the_cpu_are_not_cast_in_a_region_of_the_device(device):
+    product = x @ x.t()
+
+    with torch.autocast(device, dtype=torch.bfloat16):
+        same(x @ x.t(), product)
+        probability = F.binary_cross_entropy(x.sigmoid(), torch.ones_like(x))
+    assert probability.dtype == torch.float32

@@ -1,9 +1,10 @@
 """``torch.autocast("lazy")``.
 
 PyTorch keeps autocast's state by device type and knows no type ``lazy``. Here it is kept under a
-type that nothing else uses, whose key every lazy tensor carries. Where lazy tensors live on another
-device than the CPU, its state and that of ``lazy`` are one: ``torch.autocast("cuda")`` in a script
-that was written for CUDA casts lazy tensors, and ``torch.autocast("lazy")`` those of CUDA.
+type that nothing else uses, whose key is included in a thread's dispatch while it is enabled. Where
+lazy tensors live on another device than the CPU, its state and that of ``lazy`` are one:
+``torch.autocast("cuda")`` in a script that was written for CUDA casts lazy tensors, and
+``torch.autocast("lazy")`` those of CUDA.
 """
 
 from __future__ import annotations
@@ -85,6 +86,19 @@ def _for_lazy(function: Callable[..., Any], *, chooses: bool) -> Callable[..., A
     return translated
 
 
+def _includes_the_carriers_key(set_enabled: Callable[..., None]) -> Callable[..., None]:
+    """The function, after which operators of this thread are dispatched by the carrier's key."""
+
+    @functools.wraps(set_enabled)
+    def set_and_include(*args: Any, **kwargs: Any) -> None:
+        set_enabled(*args, **kwargs)
+        if _CARRIER in (*args[:1], kwargs.get("device_type")):
+            enabled = torch._C.is_autocast_enabled(_CARRIER)
+            torch._C._dispatch_tls_set_dispatch_key_included("AutocastIPU", enabled)
+
+    return set_and_include
+
+
 def _sets_both(function: Callable[..., None]) -> Callable[..., None]:
     """The function, which sets a state of ``lazy`` and of the device that has the same."""
 
@@ -131,7 +145,9 @@ def install() -> None:
     torch._C._is_autocast_available = available
     replace_builtin("is_autocast_enabled", _for_lazy(torch.is_autocast_enabled, chooses=False))
     replace_builtin("get_autocast_dtype", _for_lazy(torch.get_autocast_dtype, chooses=True))
-    for name in ("set_autocast_enabled", "set_autocast_dtype"):
-        replace_builtin(name, _sets_both(_for_lazy(getattr(torch, name), chooses=True)))
+    set_enabled = _includes_the_carriers_key(torch.set_autocast_enabled)
+    replace_builtin("set_autocast_enabled", _sets_both(_for_lazy(set_enabled, chooses=True)))
+    set_dtype = _for_lazy(torch.set_autocast_dtype, chooses=True)
+    replace_builtin("set_autocast_dtype", _sets_both(set_dtype))
     torch.amp.autocast_mode._cast = _casts_both(torch.amp.autocast_mode._cast)
     replace_builtin("clear_autocast_cache", _with_our_cache(torch.clear_autocast_cache))
