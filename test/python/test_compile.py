@@ -1,5 +1,6 @@
 """``torch.compile`` with Inductor, its default backend, of what runs on the device."""
 
+import copy
 import warnings
 
 import pytest
@@ -181,3 +182,13 @@ def test_a_library_of_a_graph_on_the_device_is_refused(device):
 
     with pytest.raises(NotImplementedError, match=r"AOTInductor .* move the module to the cpu"):
         torch._inductor.aoti_compile_and_package(program)
+
+
+def test_a_compiled_function_copies_deeply(device, recwarn):
+    def copied(x):
+        return copy.deepcopy(x) + 1
+
+    compiled = torch.compile(copied, backend="aot_eager")
+
+    assert torch.equal(compiled(torch.ones(3).to(device)).cpu(), torch.full((3,), 2.0))
+    assert not [w for w in recwarn if "Dynamo" in str(w.message)]

@@ -15,6 +15,7 @@ _SHIMS = (
     "device_numbers",
     "distributed",
     "distributed_random",
+    "dynamo",
     "generator",
     "gradcheck",
     "inductor",
