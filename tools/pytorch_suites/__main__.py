@@ -8,7 +8,7 @@ of another version than the installed one has tests that fail on both. With --re
 test runs four times on lazy, so that its windows get hot. In --results failures.txt lists what
 differs, and a log beside each file holds what was printed. A file may be in a folder, as
 functorch/test_vmap. With --default-device the tests that are not device-generic run, with the
-device as default: what they make by name or with NumPy stays on the CPU.
+device as default: what they make by name or with NumPy stays on the CPU, and NumPy gets copies.
 """
 
 from __future__ import annotations

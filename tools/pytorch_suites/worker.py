@@ -54,6 +54,16 @@ def repeat_tests(repetitions: int) -> None:
     TestCase.run = run
 
 
+def copy_for_numpy() -> None:
+    """Make NumPy and SciPy take tensors of the device, which tests for the CPU hand to them."""
+    in_memory = torch.Tensor.numpy
+
+    def numpy(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        return in_memory(self.cpu() if self.device.type == "lazy" else self, *args, **kwargs)
+
+    torch.Tensor.numpy = numpy
+
+
 class Recorder(unittest.TestResult):
     """Writes what comes of each test as lines of JSON; the last line of a test is what counts."""
 
@@ -147,6 +157,8 @@ def main() -> None:
         name = name_of(test)
         if zlib.crc32(name.encode()) % arguments.one_in == 0 and name not in known:
             suite.addTest(test)
+    if default is not None:
+        copy_for_numpy()
     if arguments.repetitions > 1:
         repeat_tests(arguments.repetitions)
     with arguments.results.open("a") as out:
