@@ -98,3 +98,18 @@ def test_opcheck_passes_an_operator_that_returns_its_argument(device, library):
         (torch.ones(3, device=device, requires_grad=True),),
         test_utils="test_autograd_registration",
     )
+
+
+@torch.library.custom_op(f"{LIBRARY}::halved", mutates_args=())
+def halved(x: torch.Tensor) -> torch.Tensor:
+    return x / 2
+
+
+@pytest.mark.parametrize("named", [f"{LIBRARY}::halved", halved], ids=["by name", "by object"])
+def test_an_operator_is_cast_under_autocast_where_that_is_registered(device, named):
+    torch.library.register_autocast(named, device, torch.bfloat16)
+
+    with torch.autocast(device, dtype=torch.bfloat16):
+        assert halved(torch.ones(2).to(device)).dtype == torch.bfloat16
+        assert halved(torch.ones(2)).dtype == torch.float32
+    assert halved(torch.ones(2).to(device)).dtype == torch.float32

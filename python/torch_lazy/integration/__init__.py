@@ -6,6 +6,7 @@ _SHIMS = (
     "tensor",
     "dlpack",
     "autocast",
+    "custom_operators",
     "fake_tensors",
     "fast_path",
     "flex_attention",

@@ -19,7 +19,7 @@ import torch
 from torch_lazy.integration.accelerator import machines_accelerator
 from torch_lazy.integration.builtins import replace_builtin
 
-_CARRIER = "ipu"
+CARRIER = "ipu"
 _thread = threading.local()
 
 
@@ -34,10 +34,10 @@ def _start_with_the_devices_dtype() -> None:
     device = _C.autocast_device()
     if getattr(_thread, "device", None) != device:
         _thread.device = device
-        torch._C.set_autocast_dtype(_CARRIER, torch._C.get_autocast_dtype(device))
+        torch._C.set_autocast_dtype(CARRIER, torch._C.get_autocast_dtype(device))
 
 
-def _is_lazy(device_type: Any) -> bool:
+def is_lazy(device_type: Any) -> bool:
     """An index may be part of it, as PyTorch's functions for other devices take one."""
     return isinstance(device_type, str) and device_type.partition(":")[0] == "lazy"
 
@@ -57,15 +57,15 @@ def _likely_device() -> str:
     return config.device or ("cpu" if accelerator is None else accelerator.type)
 
 
-def _with_the_same_state(device_type: str) -> str | None:
+def with_the_same_state(device_type: str) -> str | None:
     """The other type of device whose state is that of this one."""
     from torch_lazy import _C
 
-    if _is_lazy(device_type):
+    if is_lazy(device_type):
         device = _C.autocast_device()
         return None if device == "cpu" else device  # a program has tensors of the CPU besides
     shared = device_type != "cpu" and device_type == _likely_device()
-    return _CARRIER if shared else None
+    return CARRIER if shared else None
 
 
 def _for_lazy(function: Callable[..., Any], *, chooses: bool) -> Callable[..., Any]:
@@ -73,10 +73,10 @@ def _for_lazy(function: Callable[..., Any], *, chooses: bool) -> Callable[..., A
 
     @functools.wraps(function)
     def translated(*args: Any, **kwargs: Any) -> Any:
-        if args and _is_lazy(args[0]):
-            args = (_CARRIER, *args[1:])
-        elif _is_lazy(kwargs.get("device_type")):
-            kwargs["device_type"] = _CARRIER
+        if args and is_lazy(args[0]):
+            args = (CARRIER, *args[1:])
+        elif is_lazy(kwargs.get("device_type")):
+            kwargs["device_type"] = CARRIER
         else:
             return function(*args, **kwargs)
         if chooses:
@@ -92,8 +92,8 @@ def _includes_the_carriers_key(set_enabled: Callable[..., None]) -> Callable[...
     @functools.wraps(set_enabled)
     def set_and_include(*args: Any, **kwargs: Any) -> None:
         set_enabled(*args, **kwargs)
-        if _CARRIER in (*args[:1], kwargs.get("device_type")):
-            enabled = torch._C.is_autocast_enabled(_CARRIER)
+        if CARRIER in (*args[:1], kwargs.get("device_type")):
+            enabled = torch._C.is_autocast_enabled(CARRIER)
             torch._C._dispatch_tls_set_dispatch_key_included("AutocastIPU", enabled)
 
     return set_and_include
@@ -108,7 +108,7 @@ def _sets_both(function: Callable[..., None]) -> Callable[..., None]:
         device_type = args[0] if args else kwargs.get("device_type")
         if not isinstance(device_type, str):  # an old form, without a type of device
             return
-        other = _with_the_same_state(device_type)
+        other = with_the_same_state(device_type)
         if other is not None:
             kwargs.pop("device_type", None)
             function(other, *args[1:], **kwargs)
@@ -122,10 +122,20 @@ def _casts_both(cast: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(cast)
     def cast_both(value: Any, device_type: str, dtype: torch.dtype) -> Any:
         value = cast(value, device_type, dtype)
-        shared = not _is_lazy(device_type) and _with_the_same_state(device_type) is not None
+        shared = not is_lazy(device_type) and with_the_same_state(device_type) is not None
         return cast(value, "lazy", dtype) if shared else value
 
     return cast_both
+
+
+def _with_lazy(supported: Callable[[], list[str]]) -> Callable[[], list[str]]:
+    """The function, whose types of devices AOT autograd turns autocast off for."""
+
+    @functools.wraps(supported)
+    def supported_and_lazy() -> list[str]:
+        return [*supported(), "lazy"]
+
+    return supported_and_lazy
 
 
 def _with_our_cache(clear: Callable[[], None]) -> Callable[[], None]:
@@ -143,6 +153,7 @@ def install() -> None:
     """Makes PyTorch's functions for autocast's state know device type ``lazy``."""
     available = _for_lazy(torch._C._is_autocast_available, chooses=False)
     torch._C._is_autocast_available = available
+    torch._C._autocast_supported_devices = _with_lazy(torch._C._autocast_supported_devices)
     replace_builtin("is_autocast_enabled", _for_lazy(torch.is_autocast_enabled, chooses=False))
     replace_builtin("get_autocast_dtype", _for_lazy(torch.get_autocast_dtype, chooses=True))
     set_enabled = _includes_the_carriers_key(torch.set_autocast_enabled)

@@ -1,0 +1,43 @@
+"""``torch.library.register_autocast`` for device ``lazy``.
+
+It registers a kernel with the autocast key of the named type of device, and casts tensors of that
+type. The key of ``lazy`` is its carrier's (``autocast.py``), so the carrier is named in its place.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._library import custom_ops
+
+from torch_lazy.integration.autocast import CARRIER, is_lazy, with_the_same_state
+
+
+def _for_lazy(register: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(register)
+    def register_autocast(op: Any, device_type: Any, *args: Any, **kwargs: Any) -> Any:
+        result = register(op, CARRIER if is_lazy(device_type) else device_type, *args, **kwargs)
+        other = with_the_same_state(device_type) if isinstance(device_type, str) else None
+        if other is not None:
+            register(op, other, *args, **kwargs)
+        return result
+
+    return register_autocast
+
+
+def _of_lazy_tensors(cast: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(cast)
+    def cast_lazy_tensors(value: Any, device_type: str, dtype: torch.dtype) -> Any:
+        return cast(value, "lazy" if device_type == CARRIER else device_type, dtype)
+
+    return cast_lazy_tensors
+
+
+def install() -> None:
+    """Wraps both forms of the function, and what they cast with; call once."""
+    torch.library.register_autocast = _for_lazy(torch.library.register_autocast)
+    custom_ops.CustomOpDef.register_autocast = _for_lazy(custom_ops.CustomOpDef.register_autocast)
+    custom_ops._cast = torch.library._cast = _of_lazy_tensors(custom_ops._cast)
