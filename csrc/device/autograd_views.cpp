@@ -13,6 +13,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_conj_ops.h>
 #include <ATen/ops/_neg_view_ops.h>
+#include <ATen/ops/_nested_view_from_buffer_ops.h>
+#include <ATen/ops/_nested_view_from_jagged_ops.h>
 #include <ATen/ops/_reshape_alias_ops.h>
 #include <ATen/ops/alias_ops.h>
 #include <ATen/ops/as_strided_ops.h>
@@ -42,6 +44,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/immortal_library.h"
+#include "device/lazy_tensor.h"
 #include "device/register.h"
 #include "device/unboxed.h"
 
@@ -84,10 +88,32 @@ bool is_known_by_geometry(const at::Tensor& tensor) {
   return meta && meta->has_bw_view() && !meta->get_backward_view().has_view_fn();
 }
 
+// How a view known by its base and geometry is redone.
+class RedoGeometry final : public ViewFunc {
+ public:
+  explicit RedoGeometry(at::TensorGeometry geometry) : geometry_(std::move(geometry)) {}
+  at::Tensor operator()(const at::Tensor& base) const override {
+    return base.as_strided_symint(geometry_.sym_sizes(), geometry_.sym_strides(),
+                                  geometry_.sym_storage_offset());
+  }
+  std::unique_ptr<ViewFunc> clone_and_set(std::optional<std::vector<c10::SymInt>>,
+                                          std::optional<std::vector<at::Tensor>>) const override {
+    return std::make_unique<RedoGeometry>(geometry_);
+  }
+
+ private:
+  at::TensorGeometry geometry_;
+};
+
 // What autograd knows of a tensor that a generated kernel returned.
 struct History {
   explicit History(const at::Tensor& tensor)
       : edge(tensor.grad_fn(), tensor.output_nr()), tangent(tensor._fw_grad(/*level=*/0)) {}
+
+  void give(const at::Tensor& view) {
+    if (edge.function) torch::autograd::impl::set_gradient_edge(view, std::move(edge));
+    if (tangent.defined()) view._set_fw_grad(tangent, /*level=*/0, /*is_inplace_op=*/false);
+  }
 
   torch::autograd::Edge edge;
   at::Tensor tangent;
@@ -113,10 +139,26 @@ at::Tensor as_view_with_history(const at::Tensor& self, const at::Tensor& made,
   // Python's handlers and composite kernels below may have made it a view by PyTorch's kernels.
   made.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
   at::Tensor view = as_view_of(self, made, creation, std::move(redo));
-  if (history.edge.function)
-    torch::autograd::impl::set_gradient_edge(view, std::move(history.edge));
-  if (history.tangent.defined())
-    view._set_fw_grad(history.tangent, /*level=*/0, /*is_inplace_op=*/false);
+  history.give(view);
+  return view;
+}
+
+// `self`, or a view like it that says how it is redone. A view that says so can follow no other.
+at::Tensor redoable(const at::Tensor& self) {
+  if (!is_known_by_geometry(self)) return self;
+  at::Tensor made = [&] {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    return at::_ops::alias::call(self);
+  }();
+  const auto* meta = torch::autograd::impl::get_view_autograd_meta(self);
+  const at::Tensor& base = meta->get_backward_view().base_;
+  const auto to_base = [geometry = at::TensorGeometry(base)](const at::Tensor& view) {
+    return RedoGeometry(geometry)(view);
+  };
+  at::Tensor view = torch::autograd::as_view(
+      base, made, true, true, std::make_unique<RedoGeometry>(at::TensorGeometry(self)), to_base,
+      meta->get_creation_meta());
+  History(self).give(view);
   return view;
 }
 
@@ -139,10 +181,10 @@ struct AutogradView<Operator, R(const at::Tensor&, Rest...)> {
 
   static R kernel(c10::DispatchKeySet keys, const at::Tensor& self, Rest... rest) {
     const c10::AutogradState& state = c10::AutogradState::get_tls_state();
-    // A view that is redone cannot follow one that is known by its geometry.
-    const bool replays = state.get_view_replay_enabled() && !is_known_by_geometry(self);
-    if (!keys.has(c10::DispatchKey::ADInplaceOrView) || self.is_inference() || replays)
+    if (!keys.has(c10::DispatchKey::ADInplaceOrView) || self.is_inference())
       return Operator::redispatch(to_generated_kernel(keys), self, rest...);
+    if (state.get_view_replay_enabled())
+      return Operator::redispatch(to_generated_kernel(keys), redoable(self), rest...);
 
     CreationMeta creation = kSeveral ? CreationMeta::MULTI_OUTPUT_NODE : CreationMeta::DEFAULT;
     if (state.get_inference_mode())
@@ -185,6 +227,18 @@ struct AutogradView<Operator, R(const at::Tensor&, Rest...)> {
   }
 };
 
+// A view that PyTorch redoes on every device, as it is no lazy tensor.
+template <class Operator, class Signature = typename Operator::schema>
+struct AutogradRedoneView;
+
+template <class Operator, class R, class... Rest>
+struct AutogradRedoneView<Operator, R(const at::Tensor&, Rest...)> {
+  static R kernel(c10::DispatchKeySet keys, const at::Tensor& self, Rest... rest) {
+    return Operator::redispatch(to_generated_kernel(keys),
+                                self.device().is_lazy() ? redoable(self) : self, rest...);
+  }
+};
+
 }  // namespace
 
 void register_view_autograd(torch::Library& library) {
@@ -196,6 +250,10 @@ void register_view_autograd(torch::Library& library) {
       at::_ops::t, at::_ops::transpose_int, at::_ops::unbind_int, at::_ops::unfold,
       at::_ops::unsqueeze, at::_ops::view, at::_ops::view_as_complex, at::_ops::view_as_real>(
       library);
+  register_kernels<AutogradRedoneView, at::_ops::_nested_view_from_buffer>(library);
+  // The view, or a tensor that stands for its kind, is nested already; maybe the CPU's.
+  register_kernels<AutogradRedoneView, at::_ops::_nested_view_from_jagged>(
+      immortal_library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradNestedTensor));
 }
 
 }  // namespace torch_lazy

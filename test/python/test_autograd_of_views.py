@@ -107,6 +107,30 @@ def test_a_view_made_while_views_are_replayed_follows_one_that_was_not(device):
     same_on(device, program)
 
 
+def test_a_view_made_while_views_are_replayed_leads_back_to_its_base(device):
+    def program(where):
+        x = torch.arange(6.0, device=where)
+        view = x.view(2, 3)
+        with torch.autograd.grad_mode._force_original_view_tracking(True):
+            row = view[1]
+        return row._view_func(x * 2), row._rev_view_func_unsafe(row.detach()).shape
+
+    same_on(device, program)
+
+
+def test_a_jagged_tensor_made_of_a_view_can_be_written(device):
+    def program(where):
+        x = torch.arange(20.0, device=where).requires_grad_()
+        rows = (x * 1).view(5, 4)[1:]
+        offsets = torch.tensor([0, 1, 4], device=where)
+        jagged = torch.nested.nested_tensor_from_jagged(rows, offsets)
+        jagged.mul_(2)
+        (jagged.values().sum() + rows.sum()).backward()
+        return rows.detach(), x.grad
+
+    same_on(device, program)
+
+
 @pytest.mark.parametrize(
     "make",
     [
