@@ -128,7 +128,7 @@ at::Tensor dropout(const at::Tensor& input, double p, bool train) {
   return input.mul(noise);
 }
 
-// PyTorch keeps channels_last of the CPU's tensors only.
+// PyTorch keeps channels_last of the CPU's tensors only, and of their gradients.
 at::Tensor group_norm(const at::Tensor& input, int64_t groups,
                       const std::optional<at::Tensor>& weight,
                       const std::optional<at::Tensor>& bias, double eps, bool cudnn_enabled) {
@@ -139,9 +139,14 @@ at::Tensor group_norm(const at::Tensor& input, int64_t groups,
     return tensor && tensor->defined() ? std::optional(tensor->contiguous()) : std::nullopt;
   };
   const auto gamma = contiguous(weight), beta = contiguous(bias);
-  return std::get<0>(
-      at::native_group_norm(input.contiguous(format), gamma, beta, input.size(0), input.size(1),
-                            input.numel() / (input.size(0) * input.size(1)), groups, eps));
+  at::Tensor x = input.contiguous(format);
+  if (x.requires_grad()) {
+    x = x.alias();
+    x.register_hook([format](const at::Tensor& gradient) { return gradient.contiguous(format); });
+  }
+  return std::get<0>(at::native_group_norm(x, gamma, beta, input.size(0), input.size(1),
+                                           input.numel() / (input.size(0) * input.size(1)), groups,
+                                           eps));
 }
 
 at::Tensor one_hot(const at::Tensor& self, int64_t classes) {
