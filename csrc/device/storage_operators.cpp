@@ -24,6 +24,12 @@ LazyTensorImpl& checked_impl(const char* name, const at::Tensor& tensor) {
 }
 
 at::Tensor& set_source_tensor(at::Tensor& self, const at::Tensor& source) {
+  if (!lazy_impl(self) && !lazy_impl(source)) {  // what Python's subclasses show of themselves
+    c10::TensorImpl& shown = *self.unsafeGetTensorImpl();
+    shown.set_storage_keep_dtype(source.storage());
+    shown.set_sizes_and_strides(source.sizes(), source.strides(), source.storage_offset());
+    return self;
+  }
   LazyTensorImpl& to = checked_impl("set_", self);
   const LazyTensorImpl& from = checked_impl("set_", source);
   TORCH_CHECK(from.dtype() == to.dtype(), "Could not set tensor of type ", from.dtype(),

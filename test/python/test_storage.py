@@ -10,6 +10,8 @@ import torch
 from behaviour import deferred, hot, run_script, same_on, synchronize, torch_lazy
 from saving import base_type
 from torch import UntypedStorage
+from torch.testing._internal.two_tensor import TwoTensor
+from torch.utils._mode_utils import no_dispatch
 
 pytestmark = pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 
@@ -352,3 +354,14 @@ def test_nothing_warns_but_typed_storages(device):
         warnings.simplefilter("error")
         storage = UntypedStorage(4, device=device).fill_(1)
         assert storage.clone().resize_(2).tolist() == [1, 1]
+
+
+def test_a_subclass_made_in_python_shows_the_storage_that_it_is_set_to(device):
+    one, other = (TwoTensor(part, part) for part in torch.ones(2, 2, 3).to(device))
+
+    # As the tensors that they show, which have no elements.
+    with no_dispatch(), torch._C._AutoDispatchBelowAutograd():
+        one.set_(other.t())
+
+    assert one.shape == (3, 2)
+    assert one.stride() == (1, 3)
