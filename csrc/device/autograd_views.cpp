@@ -143,7 +143,8 @@ at::Tensor as_view_with_history(const at::Tensor& self, const at::Tensor& made,
   return view;
 }
 
-// `self`, or a view like it that says how it is redone. A view that says so can follow no other.
+// `self`, or a view like it that carries the function which redoes it. PyTorch chains a view with a
+// function onto a base, or onto a view with a function, and onto no other on this type of device.
 at::Tensor redoable(const at::Tensor& self) {
   if (!is_known_by_geometry(self)) return self;
   at::Tensor made = [&] {
@@ -158,7 +159,9 @@ at::Tensor redoable(const at::Tensor& self) {
   at::Tensor view = torch::autograd::as_view(
       base, made, true, true, std::make_unique<RedoGeometry>(at::TensorGeometry(self)), to_base,
       meta->get_creation_meta());
-  History(self).give(view);
+  History history(self);
+  history.edge = torch::autograd::impl::gradient_edge(self);  // that of a leaf, too
+  history.give(view);
   return view;
 }
 

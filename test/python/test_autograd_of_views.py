@@ -118,6 +118,28 @@ def test_a_view_made_while_views_are_replayed_leads_back_to_its_base(device):
     same_on(device, program)
 
 
+def test_a_leaf_that_is_a_view_has_the_gradient_of_a_view_that_is_redone(device):
+    def program(where):
+        rows = torch.arange(8.0, device=where).view(2, 4).requires_grad_()
+        with torch.autograd.grad_mode._force_original_view_tracking(True):
+            row = rows[1]
+        row.sum().backward()
+        return rows.grad
+
+    same_on(device, program)
+
+
+def test_a_jagged_tensor_made_of_a_leaf_that_is_a_view_gives_it_its_gradient(device):
+    def program(where):
+        rows = torch.arange(20.0, device=where).view(5, 4).requires_grad_()
+        offsets = torch.tensor([0, 2, 5], device=where)
+        jagged = torch.nested.nested_tensor_from_jagged(rows, offsets)
+        (jagged * 2).values().sum().backward()
+        return rows.grad
+
+    same_on(device, program)
+
+
 def test_a_jagged_tensor_made_of_a_view_can_be_written(device):
     def program(where):
         x = torch.arange(20.0, device=where).requires_grad_()
