@@ -81,7 +81,8 @@ bool worth_keeping_whole(const c10::FunctionSchema& schema) {
 
 // Operators that are nothing but a composite, which PyTorch keeps from device Lazy. The CPU takes
 // them apart below autocast, which casts their parts: linalg.pinv multiplies in bfloat16. Of other
-// composites none is known with parts of which autocast makes something else: they are kept whole.
+// composites one is known with parts of which autocast makes something else, the layer of an
+// encoder (composites.cpp): they are kept whole.
 bool may_be_cast_in_parts(const c10::OperatorHandle& op) {
   return op.hasKernelForDispatchKey(kComposite) &&
          !op.hasKernelForDispatchKey(c10::DispatchKey::CPU) && !op.schema().is_mutable() &&

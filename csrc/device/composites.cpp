@@ -1,11 +1,12 @@
 // Composite operators that ask for the device and would decompose differently on `lazy` than on the
-// device that it lives on: other kernels, other random numbers, other rounding. Normalization of
-// groups, and dropout, take the CPU's way where lazy tensors live there. Attention is fused where
+// device that it lives on: other kernels, other random numbers, other rounding. Dropout takes the
+// CPU's way where lazy tensors live there. Attention is fused where
 // the CPU fuses it, and where another device chooses its "overrideable" one; any other is composed
 // of products and a softmax. One-hot codes look at the classes at the call, on the CPU, for what is
 // wrong with them: where the number of classes is given that is left to whoever runs the window. A
 // tensor that says where to split is read on the CPU, as PyTorch reads it. TorchScript's tracer has
-// no kernel for `convolution`: it records what PyTorch's composite calls.
+// no kernel for `convolution`: it records what PyTorch's composite calls. A layer of an encoder is
+// taken apart as each device's kernel does, so that autocast sees the parts and windows fuse them.
 //
 // Registered for AutogradLazy too: a composite operator with a Lazy kernel alone would lose its
 // gradient. Under vmap and torch.func they are decomposed above the device, as everywhere.
@@ -16,13 +17,12 @@
 #include <ATen/ops/_fused_sdp_choice_ops.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_fused_attention_overrideable.h>
+#include <ATen/ops/_transformer_encoder_layer_fwd_native.h>
 #include <ATen/ops/convolution_native.h>
 #include <ATen/ops/convolution_ops.h>
 #include <ATen/ops/dropout_native.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/group_norm_native.h>
 #include <ATen/ops/logical_not.h>
-#include <ATen/ops/native_group_norm.h>
 #include <ATen/ops/one_hot_native.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
 #include <ATen/ops/tensor_split_native.h>
@@ -128,27 +128,6 @@ at::Tensor dropout(const at::Tensor& input, double p, bool train) {
   return input.mul(noise);
 }
 
-// PyTorch keeps channels_last of the CPU's tensors only, and of their gradients.
-at::Tensor group_norm(const at::Tensor& input, int64_t groups,
-                      const std::optional<at::Tensor>& weight,
-                      const std::optional<at::Tensor>& bias, double eps, bool cudnn_enabled) {
-  const at::MemoryFormat format = input.suggest_memory_format();
-  if (!lives_on_cpu(input) || format == at::MemoryFormat::Contiguous || input.size(1) % groups != 0)
-    return at::native::group_norm(input, groups, weight, bias, eps, cudnn_enabled);
-  const auto contiguous = [](const std::optional<at::Tensor>& tensor) {
-    return tensor && tensor->defined() ? std::optional(tensor->contiguous()) : std::nullopt;
-  };
-  const auto gamma = contiguous(weight), beta = contiguous(bias);
-  at::Tensor x = input.contiguous(format);
-  if (x.requires_grad()) {
-    x = x.alias();
-    x.register_hook([format](const at::Tensor& gradient) { return gradient.contiguous(format); });
-  }
-  return std::get<0>(at::native_group_norm(x, gamma, beta, input.size(0), input.size(1),
-                                           input.numel() / (input.size(0) * input.size(1)), groups,
-                                           eps));
-}
-
 at::Tensor one_hot(const at::Tensor& self, int64_t classes) {
   if (!lives_on_cpu(self) || self.scalar_type() != at::kLong || self.numel() == 0 || classes <= 0)
     return at::native::one_hot(self, classes);
@@ -179,13 +158,14 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
 }  // namespace
 
 void register_composites() {
-  immortal_library(torch::Library::IMPL, "aten", c10::DispatchKey::Lazy)
-      .impl("convolution", convolution);
+  torch::Library& below = immortal_library(torch::Library::IMPL, "aten", c10::DispatchKey::Lazy);
+  below.impl("convolution", convolution);
+  below.impl("_transformer_encoder_layer_fwd", at::native::transformer_encoder_layer_forward);
   for (const auto key : {c10::DispatchKey::Lazy, c10::DispatchKey::AutogradLazy}) {
     torch::Library& aten = immortal_library(torch::Library::IMPL, "aten", key);
     aten.impl("scaled_dot_product_attention", scaled_dot_product_attention);
     aten.impl("dropout", dropout);
-    aten.impl("group_norm", group_norm);
+    register_group_norm(aten);
     aten.impl("one_hot", one_hot);
     aten.impl("tensor_split.tensor_indices_or_sections", tensor_split);
   }

@@ -125,6 +125,25 @@ def test_group_norm_and_its_gradient_keep_channels_last(device):
     assert [t.stride() for t in found] == [t.stride() for t in expected]
 
 
+@pytest.mark.on_cpu("PyTorch keeps channels_last of the CPU's tensors only")
+def test_group_norm_of_channels_last_may_have_no_gradient(device):
+    class WithoutGradient(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return None
+
+    images = torch.randn(2, 4, 3, 5).to(device).contiguous(memory_format=torch.channels_last)
+    images.requires_grad_()
+
+    WithoutGradient.apply(nn.functional.group_norm(images, 2)).sum().backward()
+
+    assert images.grad is None
+
+
 @pytest.mark.recording
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8])
 def test_integers_are_counted_as_on_cuda(device, dtype):
