@@ -10,8 +10,10 @@
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/GradMode.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 
@@ -55,18 +57,18 @@ bool is_eligible(const at::Tensor& tensor) {
 }
 
 bool has_lazy_tensor(Arguments first, Arguments last) {
-  bool found = false;
-  for (; first != last; ++first)
-    replace_tensors(*first, [&](const at::Tensor& tensor) {
-      found |= tensor.defined() && tensor.device().type() == c10::DeviceType::Lazy;
-      return tensor;
+  return std::any_of(first, last, [](const c10::IValue& argument) {
+    return any_tensor(argument, [](const at::Tensor& tensor) {
+      return tensor.defined() && tensor.device().is_lazy();
     });
-  return found;
+  });
 }
 
+// A cast made without gradients would cut off those of a later use.
 bool is_cacheable(const at::Tensor& tensor, c10::ScalarType dtype) {
-  return dtype == low_dtype() && tensor.scalar_type() == at::kFloat && tensor.requires_grad() &&
-         tensor.is_leaf() && !tensor.is_view() && at::autocast::is_autocast_cache_enabled();
+  return dtype == low_dtype() && c10::GradMode::is_enabled() &&
+         tensor.scalar_type() == at::kFloat && tensor.requires_grad() && tensor.is_leaf() &&
+         !tensor.is_view() && at::autocast::is_autocast_cache_enabled();
 }
 
 at::Tensor cast(const at::Tensor& tensor, c10::ScalarType dtype) {
@@ -121,10 +123,12 @@ class CastKernel final : public c10::OperatorKernel {
 
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                   torch::jit::Stack* stack) const {
-    const AutocastPolicy policy = policy_here(op);
     const Arguments first = stack->end() - std::ptrdiff_t(op.schema().arguments().size());
-    const bool is_others = policy == AutocastPolicy::kOwn && !has_lazy_tensor(first, stack->end());
-    if (policy == AutocastPolicy::kNone || is_others) {  // what the operator consists of may cast
+    // Asked first: the policy depends on the execution device, which operators on tensors of other
+    // devices must not choose. They have nothing to cast.
+    const AutocastPolicy policy =
+        has_lazy_tensor(first, stack->end()) ? policy_here(op) : AutocastPolicy::kNone;
+    if (policy == AutocastPolicy::kNone) {  // what the operator consists of may cast
       const c10::DispatchKeySet after(c10::DispatchKeySet::FULL_AFTER, kCarrier);
       return op.redispatchBoxed(keys & after, stack);
     }

@@ -1,4 +1,4 @@
-// The one walk through a boxed value that holds tensors.
+// The walks through a boxed value that holds tensors: one that replaces them, one that looks.
 #pragma once
 
 #include <ATen/core/List.h>
@@ -32,6 +32,17 @@ c10::IValue replace_tensors(const c10::IValue& value, const Replace& replace) {
   c10::impl::GenericList list(given.elementType());
   for (const c10::IValue& element : given) list.push_back(replace_tensors(element, replace));
   return list;
+}
+
+// Whether a tensor in `value`, at any depth of lists, satisfies `condition`; asks no further then.
+// `condition` also gets undefined tensors.
+template <class Condition>
+bool any_tensor(const c10::IValue& value, const Condition& condition) {
+  if (value.isTensor()) return condition(value.toTensor());
+  if (!value.isList()) return false;
+  for (const c10::IValue& element : value.toListRef())
+    if (any_tensor(element, condition)) return true;
+  return false;
 }
 
 }  // namespace torch_lazy

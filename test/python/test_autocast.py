@@ -173,3 +173,35 @@ def test_tensors_of_the_cpu_are_not_cast_in_a_region_of_the_device(device):
         same(x @ x.t(), product)
         probability = F.binary_cross_entropy(x.sigmoid(), torch.ones_like(x))
     assert probability.dtype == torch.float32
+
+
+@pytest.mark.parametrize("where", ["cpu", "device"])
+def test_a_higher_order_operator_runs_in_a_region(device, where):
+    left = x.to(device if where == "device" else where)
+
+    with torch.autocast(device, dtype=torch.bfloat16):
+        result = torch.cond(torch.tensor(True), lambda t: t @ t.t(), lambda t: t @ t.t(), (left,))
+
+    assert result.dtype == (torch.bfloat16 if where == "device" else torch.float32)
+
+
+def test_a_cast_made_without_gradients_does_not_cut_off_later_ones(device):
+    w = weight.clone().to(device).requires_grad_()
+
+    with torch.autocast(device, dtype=torch.bfloat16):
+        with torch.no_grad():
+            F.linear(x.to(device), w)
+        F.linear(x.to(device), w).float().sum().backward()
+
+    assert w.grad is not None
+
+
+def test_a_layer_of_an_encoder_casts_its_parts_in_inference(device):
+    def run(where):
+        torch.manual_seed(0)
+        layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True).eval().to(where)
+        with torch.no_grad(), torch.autocast(where, dtype=torch.bfloat16):
+            return layer(torch.linspace(-1, 1, 160).view(2, 5, 16).to(where))
+
+    for result in each_run(lambda: run(device)):
+        torch.testing.assert_close(result.cpu(), run(EXECUTION_DEVICE).cpu(), atol=0.02, rtol=0.02)

@@ -100,6 +100,7 @@ def test_entering_a_region_of_cuda_does_not_use_the_device():
     script = """
 import torch, torch_lazy
 with torch.autocast("cuda"):
+    torch.ones(2, 2) @ torch.ones(2, 2)
     print(torch.cuda.is_initialized(), torch.is_autocast_enabled("lazy"))
 """
 

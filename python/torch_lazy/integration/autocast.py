@@ -57,12 +57,16 @@ def _likely_device() -> str:
     return config.device or ("cpu" if accelerator is None else accelerator.type)
 
 
-def with_the_same_state(device_type: str) -> str | None:
-    """The other type of device whose state is that of this one."""
+def with_the_same_state(device_type: str, *, chooses: bool = True) -> str | None:
+    """The other type of device whose state is that of this one.
+
+    For ``lazy`` that is the device which lazy tensors live on: ``chooses`` it where nobody has, or
+    says which one it will be in all likelihood.
+    """
     from torch_lazy import _C
 
     if is_lazy(device_type):
-        device = _C.autocast_device()
+        device = _C.autocast_device() if chooses else _likely_device()
         return None if device == "cpu" else device  # a program has tensors of the CPU besides
     shared = device_type != "cpu" and device_type == _likely_device()
     return CARRIER if shared else None
@@ -129,13 +133,28 @@ def _casts_both(cast: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_lazy(supported: Callable[[], list[str]]) -> Callable[[], list[str]]:
-    """The function, whose types of devices AOT autograd turns autocast off for."""
+    """The function, by which AOT autograd finds what is enabled and, if it is to, turns it off.
+
+    While nothing is enabled on ``lazy`` there is nothing to turn off, and no device to choose.
+    """
 
     @functools.wraps(supported)
     def supported_and_lazy() -> list[str]:
-        return [*supported(), "lazy"]
+        enabled = torch._C.is_autocast_enabled(CARRIER)
+        return [*supported(), "lazy"] if enabled else supported()
 
     return supported_and_lazy
+
+
+def _let_higher_order_operators_through() -> None:
+    """They have no kernels for autocast: each key of it is named to them as one to pass by."""
+    key = torch._C.DispatchKey.AutocastIPU
+    passed_by = getattr(torch._ops, "_HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS", None)
+    if passed_by is None or key in passed_by:
+        return
+    passed_by.append(key)
+    for operator in torch._ops._higher_order_ops.values():
+        operator.fallthrough(key)
 
 
 def _with_our_cache(clear: Callable[[], None]) -> Callable[[], None]:
@@ -156,6 +175,7 @@ def install() -> None:
     torch._C._autocast_supported_devices = _with_lazy(torch._C._autocast_supported_devices)
     replace_builtin("is_autocast_enabled", _for_lazy(torch.is_autocast_enabled, chooses=False))
     replace_builtin("get_autocast_dtype", _for_lazy(torch.get_autocast_dtype, chooses=True))
+    _let_higher_order_operators_through()
     set_enabled = _includes_the_carriers_key(torch.set_autocast_enabled)
     replace_builtin("set_autocast_enabled", _sets_both(_for_lazy(set_enabled, chooses=True)))
     set_dtype = _for_lazy(torch.set_autocast_dtype, chooses=True)

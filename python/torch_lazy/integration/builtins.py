@@ -11,9 +11,9 @@ import torch
 def replace_builtin(name: str, replacement: Callable[..., Any]) -> None:
     """Puts the replacement in the place of ``torch.<name>``, for PyTorch's compilers, too.
 
-    Dynamo looks functions up as ``torch._C.<name>``. TorchScript's compiler has a table of those
-    that are operators, which PyTorch made before the plugin was loaded. Scripts of the CPU's call
-    these functions in modules that both compile.
+    Dynamo knows those that are no operators as ``torch._C.<name>``. TorchScript's compiler has a
+    table of them, which PyTorch made before the plugin was loaded. Scripts of the CPU's call these
+    functions in modules that both compile.
     """
     original = getattr(torch, name)
     for module in (torch, torch._C):

@@ -17,10 +17,17 @@ from torch_lazy.integration.autocast import CARRIER, is_lazy, with_the_same_stat
 
 
 def _for_lazy(register: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which takes ``"lazy"``, and registers for all types that share a state.
+
+    Libraries call it where they are imported, where no device is to be chosen.
+    """
+
     @functools.wraps(register)
     def register_autocast(op: Any, device_type: Any, *args: Any, **kwargs: Any) -> Any:
         result = register(op, CARRIER if is_lazy(device_type) else device_type, *args, **kwargs)
-        other = with_the_same_state(device_type) if isinstance(device_type, str) else None
+        if not isinstance(device_type, str):
+            return result
+        other = with_the_same_state(device_type, chooses=False)
         if other is not None:
             register(op, other, *args, **kwargs)
         return result
@@ -29,6 +36,8 @@ def _for_lazy(register: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_lazy_tensors(cast: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which casts tensors of the registered type: the carrier's are lazy tensors."""
+
     @functools.wraps(cast)
     def cast_lazy_tensors(value: Any, device_type: str, dtype: torch.dtype) -> Any:
         return cast(value, "lazy" if device_type == CARRIER else device_type, dtype)

@@ -13,7 +13,10 @@ from torch.utils import backend_registration
 
 
 class _ListedDevice(str):
-    """A name of a type of device that stands for ``lazy``, too."""
+    """A name of a type of device that stands for ``lazy``, too, in lists, which compare by ``==``.
+
+    Its hash is that of its own name: no set of PyTorch's holds it.
+    """
 
     def __eq__(self, other: object) -> bool:
         return other == "lazy" or str.__eq__(self, other)
