@@ -100,14 +100,40 @@ def test_opcheck_passes_an_operator_that_returns_its_argument(device, library):
     )
 
 
-@torch.library.custom_op(f"{LIBRARY}::halved", mutates_args=())
-def halved(x: torch.Tensor) -> torch.Tensor:
-    return x / 2
+LIBRARIES = []  # what an operator is registered in ends with its library
 
 
-@pytest.mark.parametrize("named", [f"{LIBRARY}::halved", halved], ids=["by name", "by object"])
-def test_an_operator_is_cast_under_autocast_where_that_is_registered(device, named):
-    torch.library.register_autocast(named, device, torch.bfloat16)
+def _defined_by_schema() -> torch._ops.OpOverload:
+    LIBRARIES.append(torch.library.Library(LIBRARY, "FRAGMENT"))
+    LIBRARIES[-1].define("halved(Tensor x) -> Tensor")
+    LIBRARIES[-1].impl("halved", lambda x: x / 2, "CompositeExplicitAutograd")
+    torch.library.register_autocast(f"{LIBRARY}::halved", "lazy", torch.bfloat16)
+    return torch.ops.torch_lazy_test_custom_operators.halved.default
+
+
+def _defined_by_function(name: str) -> torch._library.custom_ops.CustomOpDef:
+    return torch.library.custom_op(
+        f"{LIBRARY}::{name}", lambda x: x / 2, mutates_args=(), schema="(Tensor x) -> Tensor"
+    )
+
+
+def _registered_by_name() -> torch._library.custom_ops.CustomOpDef:
+    operator = _defined_by_function("halved_by_name")
+    torch.library.register_autocast(f"{LIBRARY}::halved_by_name", "lazy", torch.bfloat16)
+    return operator
+
+
+def _registered_by_its_method() -> torch._library.custom_ops.CustomOpDef:
+    operator = _defined_by_function("halved_by_method")
+    operator.register_autocast("lazy", torch.bfloat16)
+    return operator
+
+
+@pytest.mark.parametrize(
+    "define", [_defined_by_schema, _registered_by_name, _registered_by_its_method]
+)
+def test_an_operator_is_cast_under_autocast_where_that_is_registered(device, define):
+    halved = define()
 
     with torch.autocast(device, dtype=torch.bfloat16):
         assert halved(torch.ones(2).to(device)).dtype == torch.bfloat16
