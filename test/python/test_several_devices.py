@@ -191,7 +191,7 @@ on("accel")
 on("cpu")
 """
 
-    assert [line.split(") ")[1] for line in printed(accelerator_site, script)] == [
+    assert [line.rsplit(") ", 1)[1] for line in printed(accelerator_site, script)] == [
         "1 [1.0, 3.0, 5.0]",
         "2 [1.0, 3.0, 5.0]",
         "1 [1.0, 3.0, 5.0]",
