@@ -10,7 +10,7 @@ import sys
 import pytest
 import torch
 import torch.distributed as dist
-from behaviour import run_script
+from behaviour import LEAVE, run_script
 from ranks import on_cpu
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
@@ -249,7 +249,7 @@ STORE_OF_ITS_OWN = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 
 def losses_of_torchrun(folder, device: str, killed_at: int) -> list[float]:
     script, saved = folder / "training.py", folder / f"{device}{killed_at}.pt"
-    script.write_text(TRAINING)
+    script.write_text(TRAINING + LEAVE)
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     done = subprocess.run(
         [

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from behaviour import LEAVE
 from example_accelerator import run, run_random_programs, run_samples
 from test_opinfo import COMMON
 
@@ -20,10 +21,7 @@ LAZY_ON_IT = {"TORCH_LAZY_BACKEND": "reference", "TORCH_LAZY_DEVICE": "cuda"}
 def run_on_device(script: str, **environment: str) -> list[str]:
     """The lines that a script prints in a process that has the device."""
     prelude = "import torch, fake_cuda\n"
-    # PyTorch's own threads of devices, which backward has started, may end the process while Python
-    # takes itself apart.
-    leave = "\nimport os, sys\nsys.stdout.flush()\nos._exit(0)\n"
-    return run(SITE, "-c", prelude + script + leave, **environment).splitlines()
+    return run(SITE, "-c", prelude + script + LEAVE, **environment).splitlines()
 
 
 def test_tensors_are_on_it_and_operators_behave_as_on_the_cpu():

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
+from behaviour import LEAVE
 
 pytestmark = [pytest.mark.recording, pytest.mark.on_cpu("a process of CUDA's may use any device")]
 
@@ -41,6 +43,7 @@ def printed(folder: Path, script: str, **environment: str) -> list[str]:
 
 
 def test_data_parallel_processes_take_the_device_of_their_number(tmp_path):
+    leave = textwrap.indent(LEAVE, "    ")
     script = f"""
 def train(rank):
     store = dist.FileStore({str(tmp_path / "store")!r}, 2)
@@ -51,7 +54,7 @@ def train(rank):
         model(torch.full((2, 2), float(rank))).sum().backward()
     print(model.module.weight.grad.tolist())
     dist.destroy_process_group()
-
+{leave}
 start(train, how="spawn")
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from behaviour import run_script
+from behaviour import LEAVE, run_script
 
 for library in ("transformers", "accelerate"):
     pytest.importorskip(library, reason=f"{library} is not on machines without network")
@@ -132,7 +132,7 @@ def test_an_accelerator_trains_saves_and_loads_as_on_the_cpu(tmp_path: Path):
 def test_processes_on_the_device_take_gloo_where_the_accelerator_is_told_cpu(tmp_path: Path):
     def train(device: str) -> dict[str, Any]:
         script = tmp_path / "script.py"
-        script.write_text(ACCELERATOR)
+        script.write_text(ACCELERATOR + LEAVE)
         launch = ["torchrun", "--standalone", "--nproc-per-node=2", str(script)]
         return run(
             "import runpy; sys.argv = sys.argv[1:]\n"
