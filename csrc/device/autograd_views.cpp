@@ -46,6 +46,7 @@
 
 #include "base/immortal_library.h"
 #include "device/lazy_tensor.h"
+#include "device/past_autograd.h"
 #include "device/register.h"
 #include "device/unboxed.h"
 
@@ -54,13 +55,6 @@ namespace {
 
 using torch::autograd::CreationMeta;
 using torch::autograd::ViewFunc;
-
-// The operator's autograd kernel for devices without one of their own: PyTorch's generated one,
-// which the kernels here hide for lazy tensors. Keys above autograd have had their turn, though
-// Python's dispatcher hands them on.
-c10::DispatchKeySet to_generated_kernel(c10::DispatchKeySet keys) {
-  return (keys & c10::after_autograd_keyset).add(c10::DispatchKey::AutogradOther);
-}
 
 // How a view that changes more than its geometry is redone: by its operator, on what the operator
 // was given. Where that is a view known by its geometry, the base of both is given instead.
@@ -163,12 +157,6 @@ at::Tensor redoable(const at::Tensor& self) {
   history.edge = torch::autograd::impl::gradient_edge(self);  // that of a leaf, too
   history.give(view);
   return view;
-}
-
-// Whether PyTorch's kernel would add anything but view metadata.
-bool has_history(const at::Tensor& self) {
-  return (c10::GradMode::is_enabled() && self.requires_grad()) ||
-         self._fw_grad(/*level=*/0).defined();
 }
 
 template <class Operator, class Signature = typename Operator::schema>

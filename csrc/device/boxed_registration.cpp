@@ -106,19 +106,20 @@ void register_boxed_kernels() {
       .fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_kernel>());
 
   torch::Library& aten = library("aten", c10::DispatchKey::Lazy);
+  torch::Library& autograd = library("aten", c10::DispatchKey::AutogradLazy);
   register_copies(aten);
   register_empty_operators(aten);
   register_storage_operators(aten);
   register_random_kernels(aten);
   register_streams(aten);
-  register_hot_operators(aten);
-  register_pointwise_operators(aten);
-  register_index_operators(aten);
+  register_hot_operators(aten, autograd);
+  register_pointwise_operators(aten, autograd);
+  register_index_operators(aten, autograd);
   register_creation_operators(aten);
-  register_view_operators(aten);
+  register_view_operators(aten, autograd);
   register_sync_batch_norm(aten);
   register_histogram(aten);
-  register_view_autograd(library("aten", c10::DispatchKey::AutogradLazy));
+  register_view_autograd(autograd);
 
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {

@@ -65,13 +65,13 @@
 #include <ATen/ops/zero_ops.h>
 #include <ATen/ops/zeros_like_ops.h>
 
+#include "device/past_autograd.h"
 #include "device/register.h"
-#include "device/unboxed.h"
 
 namespace torch_lazy {
 
-void register_hot_operators(torch::Library& library) {
-  register_unboxed<
+void register_hot_operators(torch::Library& library, torch::Library& autograd) {
+  register_past_autograd<
       at::_ops::add_Tensor, at::_ops::add__Tensor, at::_ops::sub_Tensor, at::_ops::sub__Tensor,
       at::_ops::mul_Tensor, at::_ops::mul__Tensor, at::_ops::div_Tensor, at::_ops::div__Tensor,
       at::_ops::add_Scalar, at::_ops::sub_Scalar, at::_ops::mul_Scalar, at::_ops::div_Scalar,
@@ -93,7 +93,7 @@ void register_hot_operators(torch::Library& library) {
       at::_ops::native_batch_norm, at::_ops::native_batch_norm_backward,
       at::_ops::max_pool2d_with_indices, at::_ops::argmax, at::_ops::addcdiv, at::_ops::addcmul,
       at::_ops::lerp_Scalar, at::_ops::bitwise_and_Tensor, at::_ops::gt_Scalar, at::_ops::lt_Scalar,
-      at::_ops::le_Scalar, at::_ops::ge_Scalar>(library);
+      at::_ops::le_Scalar, at::_ops::ge_Scalar>(library, autograd);
 }
 
 }  // namespace torch_lazy

@@ -59,13 +59,13 @@
 #include <ATen/ops/trunc_ops.h>
 #include <ATen/ops/var_ops.h>
 
+#include "device/past_autograd.h"
 #include "device/register.h"
-#include "device/unboxed.h"
 
 namespace torch_lazy {
 
-void register_pointwise_operators(torch::Library& library) {
-  register_unboxed<
+void register_pointwise_operators(torch::Library& library, torch::Library& autograd) {
+  register_past_autograd<
       at::_ops::sub__Scalar, at::_ops::add__Scalar, at::_ops::mul__Scalar, at::_ops::div__Scalar,
       at::_ops::neg_, at::_ops::exp_, at::_ops::abs_, at::_ops::sin, at::_ops::cos, at::_ops::sin_,
       at::_ops::cos_, at::_ops::floor, at::_ops::ceil, at::_ops::round, at::_ops::trunc,
@@ -82,7 +82,7 @@ void register_pointwise_operators(torch::Library& library) {
       at::_ops::count_nonzero, at::_ops::mv, at::_ops::dot, at::_ops::baddbmm, at::_ops::softplus,
       at::_ops::elu, at::_ops::hardtanh, at::_ops::leaky_relu_, at::_ops::leaky_relu,
       at::_ops::fill__Tensor, at::_ops::_foreach_add_Scalar, at::_ops::_foreach_mul_Scalar>(
-      library);
+      library, autograd);
 }
 
 }  // namespace torch_lazy

@@ -11,12 +11,13 @@ void register_guard();
 // The boxed fallback, and operators that should stay whole though PyTorch could decompose them.
 void register_boxed_kernels();
 
-// Operators by kind; each fills in kernels for dispatch key Lazy of namespace aten.
-void register_hot_operators(torch::Library& library);
-void register_pointwise_operators(torch::Library& library);
-void register_index_operators(torch::Library& library);
+// Operators by kind; each fills in kernels for dispatch key Lazy of namespace aten, and those that
+// scripts call most fill in kernels for AutogradLazy too.
+void register_hot_operators(torch::Library& library, torch::Library& autograd);
+void register_pointwise_operators(torch::Library& library, torch::Library& autograd);
+void register_index_operators(torch::Library& library, torch::Library& autograd);
 void register_creation_operators(torch::Library& library);
-void register_view_operators(torch::Library& library);
+void register_view_operators(torch::Library& library, torch::Library& autograd);
 void register_copies(torch::Library& library);
 void register_empty_operators(torch::Library& library);
 void register_storage_operators(torch::Library& library);
