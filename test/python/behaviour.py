@@ -120,8 +120,8 @@ def same_on(device: str, fn: Callable[[str], Any], runs: int = RUNS_UNTIL_HOT) -
         wait_for_compiles()
 
 
-# Ends a script whose threads of PyTorch's may abort a process that Python takes apart: autograd's for
-# a device, and gloo's, which outlive `destroy_process_group()` where a model was distributed
+# Ends a script whose threads of PyTorch's may abort a process that Python takes apart: autograd's
+# for a device, and gloo's, which outlive `destroy_process_group()` where a model was distributed
 # (https://github.com/pytorch/pytorch/issues/190489).
 LEAVE = "\nimport os, sys\nsys.stdout.flush()\nos._exit(0)\n"
 
