@@ -1,10 +1,10 @@
 // group_norm of images in channels_last where lazy tensors live on the CPU: the result and the
 // gradient are in channels_last, too. PyTorch keeps the format of the CPU's tensors only.
-#include <ATen/FuncTorchTLS.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/group_norm_native.h>
 #include <ATen/ops/native_group_norm.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "backend/execution_device.h"
@@ -33,11 +33,13 @@ struct KeepFormatOfGradient : torch::autograd::Function<KeepFormatOfGradient> {
   }
 };
 
-// PyTorch refuses functions written in C++ under torch.func and in forward-mode differentiation;
-// the gradient's layout is given up there.
+// PyTorch refuses functions written in C++ under torch.func, whose transforms include this key, and
+// in forward-mode differentiation; the gradient's layout is given up there.
 bool takes_functions(const at::Tensor& input) {
   return c10::GradMode::is_enabled() && input.requires_grad() &&
-         !at::functorch::functorchTLSAccessor() && !input._fw_grad(/*level=*/0).defined();
+         !c10::impl::tls_is_dispatch_key_included(
+             c10::DispatchKey::FuncTorchDynamicLayerFrontMode) &&
+         !input._fw_grad(/*level=*/0).defined();
 }
 
 at::Tensor group_norm(const at::Tensor& input, int64_t groups,
