@@ -183,7 +183,7 @@ struct AutogradView<Operator, R(const at::Tensor&, Rest...)> {
     else if (!state.get_grad_mode())
       creation = CreationMeta::NO_GRAD_MODE;
 
-    const bool history = has_history(self);
+    const bool history = needs_autograd(self);
     R made = history ? Operator::redispatch(
                            to_generated_kernel(keys).remove(c10::DispatchKey::ADInplaceOrView),
                            self, rest...)

@@ -90,10 +90,13 @@ void register_hot_operators(torch::Library& library, torch::Library& autograd) {
       at::_ops::lerp__Scalar, at::_ops::addcmul_, at::_ops::addcdiv_, at::_ops::where_self,
       at::_ops::eq_Tensor, at::_ops::eq_Scalar, at::_ops::clone, at::_ops::zeros_like,
       at::_ops::ones_like, at::_ops::masked_fill_Scalar, at::_ops::convolution_backward,
-      at::_ops::native_batch_norm, at::_ops::native_batch_norm_backward,
-      at::_ops::max_pool2d_with_indices, at::_ops::argmax, at::_ops::addcdiv, at::_ops::addcmul,
-      at::_ops::lerp_Scalar, at::_ops::bitwise_and_Tensor, at::_ops::gt_Scalar, at::_ops::lt_Scalar,
-      at::_ops::le_Scalar, at::_ops::ge_Scalar>(library, autograd);
+      at::_ops::native_batch_norm_backward, at::_ops::max_pool2d_with_indices, at::_ops::argmax,
+      at::_ops::addcdiv, at::_ops::addcmul, at::_ops::lerp_Scalar, at::_ops::bitwise_and_Tensor,
+      at::_ops::gt_Scalar, at::_ops::lt_Scalar, at::_ops::le_Scalar, at::_ops::ge_Scalar>(library,
+                                                                                          autograd);
+  // It writes statistics, which its schema does not say: Python's dispatcher takes it apart at
+  // autograd, so nothing may hide that.
+  register_unboxed<at::_ops::native_batch_norm>(library);
 }
 
 }  // namespace torch_lazy

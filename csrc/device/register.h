@@ -11,8 +11,8 @@ void register_guard();
 // The boxed fallback, and operators that should stay whole though PyTorch could decompose them.
 void register_boxed_kernels();
 
-// Operators by kind; each fills in kernels for dispatch key Lazy of namespace aten, and those that
-// scripts call most fill in kernels for AutogradLazy too.
+// Operators by kind; each function fills in kernels for dispatch key Lazy of namespace aten, and
+// where it takes a library for them, for AutogradLazy too.
 void register_hot_operators(torch::Library& library, torch::Library& autograd);
 void register_pointwise_operators(torch::Library& library, torch::Library& autograd);
 void register_index_operators(torch::Library& library, torch::Library& autograd);

@@ -7,6 +7,7 @@ import torch
 import torch.autograd.forward_ad as forward_ad
 from behaviour import each_run, same_on
 from torch import nn
+from torch._ops import resolve_key
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
@@ -31,6 +32,16 @@ def test_writes_count_versions_with_and_without_gradients(device):
         with torch.inference_mode():
             x.zero_()
         return [*versions, x._version]
+
+    assert each_run(program, device) == [program("cpu")] * 4
+
+
+def test_versions_of_what_an_operator_fills_are_the_cpus(device):
+    def program(where):
+        x = torch.ones(3).to(where).requires_grad_()
+        (gradient,) = torch.autograd.grad(x.trunc().sum(), [x])  # zeros_like
+        like = torch.ops.aten.ones_like(x.detach())
+        return [gradient._version, like._version, torch.zeros_like(x)._version]
 
     assert each_run(program, device) == [program("cpu")] * 4
 
@@ -127,6 +138,69 @@ def test_modes_and_subclasses_see_the_operators(device):
         return calls.names
 
     assert each_run(program, device) == [program("cpu")] * 4
+
+
+def test_behind_each_kernel_is_the_one_that_autograd_has_for_the_cpu():
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    passed_by = [
+        name
+        for name in torch._C._dispatch_get_all_op_names()
+        if name.startswith("aten::")
+        and has_kernel(name, "AutogradLazy")
+        and has_kernel(name, "Autograd")
+    ]
+
+    def kernel_for(table: str, key: str) -> str:
+        return table.partition(f"\n{key}: ")[2].partition("\n")[0]
+
+    different = []
+    for name in passed_by:
+        table = torch._C._dispatch_dump_table(name)
+        packet, _, overload = name.removeprefix("aten::").partition(".")
+        operator = getattr(getattr(torch.ops.aten, packet), overload or "default")
+        keys = ("AutogradOther", "AutogradCPU")
+        kernels = [kernel_for(table, key) for key in keys]
+        if operator.py_kernels:  # those that Python's dispatcher looks at first
+            kernels = [resolve_key(operator, getattr(torch._C.DispatchKey, key)) for key in keys]
+        if kernels[0] != kernels[1]:
+            different.append(name)
+
+    assert len(passed_by) > 100
+    assert different == []
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_a_compiled_batch_norm_writes_its_statistics(device, mode):
+    def program(where):
+        norm = getattr(nn.BatchNorm1d(3), mode)().to(where)
+        x = torch.arange(12.0).view(4, 3).to(where)
+        y = torch.compile(norm, backend="aot_eager")(x)
+        return y.detach(), norm.running_mean, norm.running_var
+
+    same_on(device, program)
+
+
+def test_an_argument_that_is_no_tensor_is_refused(device):
+    def program(where):
+        x = torch.ones(2, 2).to(where)
+        return [
+            error_of(lambda: torch.ops.aten.add.Tensor(x, None)),
+            error_of(lambda: torch.ops.aten.gather.default(x, 1, None)),
+            error_of(lambda: torch.ops.aten._log_softmax_backward_data(x, None, 1, x.dtype)),
+        ]
+
+    assert each_run(program, device) == [program("cpu")] * 4
+
+
+@pytest.mark.parametrize("key", ["Lazy", "ADInplaceOrView"])
+def test_what_a_program_registers_for_an_operator_is_called(device, key):
+    calls = []
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        library.impl("expm1", lambda x: calls.append(x.requires_grad) or x.clone(), key)
+        for grad in (False, True):
+            torch.ones(2).to(device).requires_grad_(grad).expm1()
+
+    assert calls == [False, True]
 
 
 def test_a_view_written_without_gradients_belongs_to_its_base(device):
