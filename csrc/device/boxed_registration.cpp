@@ -142,6 +142,7 @@ void register_boxed_kernels() {
       continue;
     aten.impl(full.substr(6).c_str(), torch::CppFunction::makeFromBoxedFunction<&boxed_kernel>());
   }
+  register_past_autograd_of_lists(autograd);
 }
 
 // Asked before lazy tensors may live on another device.

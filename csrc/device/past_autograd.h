@@ -85,18 +85,22 @@ struct PastAutograd<Operator, R(Arguments...)> {
   }
 };
 
+// Whether PyTorch has an autograd kernel to pass by, and one that is found for AutogradOther:
+// behind a composite one (silu_backward's) it would not be.
+inline bool may_go_past_autograd(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::Autograd) &&
+         !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+}
+
 // Registers both kernels of each operator: for dispatch key Lazy in `library`, and in `autograd`
-// for AutogradLazy. Where PyTorch has no autograd kernel, there is none to pass by, and behind a
-// composite one (silu_backward's) it would not be found for AutogradOther.
+// for AutogradLazy.
 template <class... Operators>
 void register_past_autograd(torch::Library& library, torch::Library& autograd) {
   register_unboxed<Operators...>(library);
   const auto add = [&]<class Operator>(Operator) {
     const c10::OperatorHandle op =
         c10::Dispatcher::singleton().findSchemaOrThrow(Operator::name, Operator::overload_name);
-    if (op.hasKernelForDispatchKey(c10::DispatchKey::Autograd) &&
-        !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd))
-      register_kernels<PastAutograd, Operator>(autograd);
+    if (may_go_past_autograd(op)) register_kernels<PastAutograd, Operator>(autograd);
   };
   (add(Operators{}), ...);
 }

@@ -25,8 +25,10 @@ void register_random_kernels(torch::Library& library);
 void register_sync_batch_norm(torch::Library& library);
 void register_histogram(torch::Library& library);
 void register_streams(torch::Library& library);
-// The same operators' kernels for dispatch key AutogradLazy.
+// Kernels for dispatch key AutogradLazy: of views, and of operators over lists of tensors that have
+// a kernel for dispatch key Lazy by then.
 void register_view_autograd(torch::Library& library);
+void register_past_autograd_of_lists(torch::Library& autograd);
 // Composite operators that decompose by device: they must choose what eager chooses on the CPU.
 void register_composites();
 void register_group_norm(torch::Library& library);

@@ -92,6 +92,38 @@ def test_one_tensor_of_a_list_or_an_index_is_enough_for_a_gradient(device):
     same_on(device, program)
 
 
+def test_operators_over_lists_count_versions_and_carry_gradients(device):
+    def program(where):
+        plain = [torch.arange(3.0).to(where), torch.ones(2).to(where)]
+        learned = [torch.ones(3).to(where), torch.ones(2).to(where).requires_grad_()]
+        scales = [torch.full((3,), 2.0).to(where), torch.full((2,), 3.0).to(where)]
+        torch._foreach_mul_(plain, scales)
+        torch._foreach_add_(plain, 1.0)
+        torch._foreach_lerp_(plain, [t.detach() for t in learned], 0.5)
+        products = torch._foreach_mul(plain, learned)
+        sum(p.sum() for p in products).backward()
+        with torch.no_grad():
+            torch._foreach_mul_(learned, 2.0)
+            torch._foreach_zero_([learned[1].grad])
+        versions = [t._version for t in (*plain, *learned, *scales, *products, learned[1].grad)]
+        recorded = [p.requires_grad for p in products]
+        return [*plain, *(t.detach() for t in (*learned, *products)), learned[1].grad,
+                torch.tensor(versions), torch.tensor(recorded)]  # fmt: skip
+
+    same_on(device, program)
+
+
+def test_a_list_with_a_leaf_that_is_learned_is_not_written(device):
+    def program(where):
+        leaf = torch.ones(3).to(where).requires_grad_()
+        return [
+            error_of(lambda: torch._foreach_add_([torch.ones(2).to(where), leaf], 1.0)),
+            leaf._version,
+        ]
+
+    assert each_run(program, device) == [program("cpu")] * 4
+
+
 def test_tangents_are_carried(device):
     def program(where):
         plain = torch.arange(3.0).to(where)
