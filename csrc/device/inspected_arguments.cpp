@@ -17,22 +17,28 @@ bool is_mask(c10::ScalarType dtype) {
 void InspectedArguments::inspect(const at::Tensor& tensor) {
   if (!tensor.defined()) return;
   LazyTensorImpl* impl = lazy_impl(tensor);
-  note(kOtherTensor, !impl);
-  if (!impl && tensor.unsafeGetTensorImpl()->is_wrapped_number()) return;
+  if (!impl) [[unlikely]]
+    return inspect_other(tensor);
   tensors_.push_back(impl);
-  if (!impl) {
-    if (op_.index_rule != IndexRule::kNone && tensor.is_cpu())
-      on_the_host_.emplace_back(tensors_.size() - 1, tensor);
-    return note(kFakeTensor, tensor.key_set().has_backend(c10::BackendComponent::LazyBit));
-  }
-  see(impl->device().index());
   StorageState& state = impl->state();
-  if (state.error && tensors_.size() == 1 && op_.effects->overwrites_first_argument) heal(*impl);
+  if (state.error && tensors_.size() == 1 && op_.effects->overwrites_first_argument) [[unlikely]]
+    heal(*impl);
   recorder_.resolve(impl->binding, state, [&] {
     return !op_.effects->known || op_.effects->arguments[starts_.size() - 1].writes;
   });
-  note(kExported, state.exported);
-  note(kInWindow, recorder_.binds(state));
+  const c10::DeviceIndex index = impl->device().index();
+  if (device_index_ < 0) device_index_ = index;
+  facts_ |= (state.exported ? kExported : 0) | (recorder_.binds(state) ? kInWindow : 0) |
+            (index != device_index_ ? kOtherIndex : 0);
+}
+
+void InspectedArguments::inspect_other(const at::Tensor& tensor) {
+  note(kOtherTensor, true);
+  if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) return;
+  tensors_.push_back(nullptr);
+  if (op_.index_rule != IndexRule::kNone && tensor.is_cpu())
+    on_the_host_.emplace_back(tensors_.size() - 1, tensor);
+  note(kFakeTensor, tensor.key_set().has_backend(c10::BackendComponent::LazyBit));
 }
 
 void InspectedArguments::inspect(const c10::List<std::optional<at::Tensor>>& tensors) {
@@ -49,7 +55,10 @@ void InspectedArguments::inspect(const std::optional<c10::Device>& device) {
   if (!device) return;
   note(kElsewhere, device->type() != c10::DeviceType::Lazy);
   if (device->type() != c10::DeviceType::Lazy) return;
-  see(lazy_index(inner_device(*device)));  // raises before anything is flushed for it
+  // Raises before anything is flushed for it.
+  const c10::DeviceIndex index = lazy_index(inner_device(*device));
+  if (device_index_ < 0) device_index_ = index;
+  note(kOtherIndex, index != device_index_);
 }
 
 void InspectedArguments::inspect(const c10::IValue& value) {

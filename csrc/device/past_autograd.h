@@ -14,6 +14,7 @@
 #include <torch/library.h>
 
 #include <optional>
+#include <tuple>
 #include <type_traits>
 
 #include "device/unboxed.h"
@@ -33,7 +34,7 @@ inline c10::DispatchKeySet to_generated_kernel(c10::DispatchKeySet keys) {
 inline bool needs_autograd(const at::Tensor& tensor) {
   if (!tensor.defined()) return true;
   if (!tensor.unsafeGetTensorImpl()->autograd_meta()) return false;
-  return (c10::GradMode::is_enabled() && tensor.requires_grad()) ||
+  return (tensor.requires_grad() && c10::GradMode::is_enabled()) ||
          tensor._fw_grad(/*level=*/0).defined();
 }
 inline bool needs_autograd(const std::optional<at::Tensor>& tensor) {
@@ -57,6 +58,14 @@ bool needs_autograd(const Plain&) {
   return false;
 }
 
+inline at::Tensor keep(const at::Tensor& tensor) {
+  return tensor;
+}
+template <class Plain>
+std::nullopt_t keep(const Plain&) {
+  return std::nullopt;
+}
+
 // For operators that return tensors which autograd takes for new, or the one that they write.
 template <class Operator, class Signature = typename Operator::schema>
 struct PastAutograd;
@@ -68,11 +77,16 @@ struct PastAutograd<Operator, R(Arguments...)> {
                 "the version of each tensor that is written has to be counted");
 
   static R kernel(c10::DispatchKeySet keys, Arguments... arguments) {
+    if ((needs_autograd(arguments) || ...)) {
+      // The generated kernel copies each tensor more than once. Only the first copy, and the last
+      // that goes, takes the GIL.
+      [[maybe_unused]] const std::tuple kept(keep(arguments)...);
+      return Operator::redispatch(to_generated_kernel(keys), arguments...);
+    }
     // There for what writes, unless the caller counts versions itself.
     const bool counts_versions = keys.has(c10::DispatchKey::ADInplaceOrView);
     const c10::DispatchKeySet below = keys & c10::after_ADInplaceOrView_keyset;
-    if (below.highestPriorityTypeId() != c10::DispatchKey::Lazy || (counts_versions && !kWrites) ||
-        (needs_autograd(arguments) || ...))
+    if (below.highestPriorityTypeId() != c10::DispatchKey::Lazy || (counts_versions && !kWrites))
       return Operator::redispatch(to_generated_kernel(keys), arguments...);
     const at::AutoDispatchBelowADInplaceOrView guard;
     if constexpr (kWrites) {
