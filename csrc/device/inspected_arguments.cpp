@@ -26,10 +26,9 @@ void InspectedArguments::inspect(const at::Tensor& tensor) {
   recorder_.resolve(impl->binding, state, [&] {
     return !op_.effects->known || op_.effects->arguments[starts_.size() - 1].writes;
   });
-  const c10::DeviceIndex index = impl->device().index();
-  if (device_index_ < 0) device_index_ = index;
-  facts_ |= (state.exported ? kExported : 0) | (recorder_.binds(state) ? kInWindow : 0) |
-            (index != device_index_ ? kOtherIndex : 0);
+  see(impl->device().index());
+  note(kExported, state.exported);
+  note(kInWindow, recorder_.binds(state));
 }
 
 void InspectedArguments::inspect_other(const at::Tensor& tensor) {
@@ -55,10 +54,7 @@ void InspectedArguments::inspect(const std::optional<c10::Device>& device) {
   if (!device) return;
   note(kElsewhere, device->type() != c10::DeviceType::Lazy);
   if (device->type() != c10::DeviceType::Lazy) return;
-  // Raises before anything is flushed for it.
-  const c10::DeviceIndex index = lazy_index(inner_device(*device));
-  if (device_index_ < 0) device_index_ = index;
-  note(kOtherIndex, index != device_index_);
+  see(lazy_index(inner_device(*device)));  // raises before anything is flushed for it
 }
 
 void InspectedArguments::inspect(const c10::IValue& value) {

@@ -82,6 +82,12 @@ class InspectedArguments {
   bool has_any(int facts) const { return facts_ & facts; }
   void note(Fact fact, bool holds) { facts_ |= holds ? fact : 0; }
 
+  // A lazy:N that takes part.
+  void see(c10::DeviceIndex index) {
+    if (device_index_ < 0) device_index_ = index;
+    note(kOtherIndex, index != device_index_);
+  }
+
   void inspect(const at::Tensor& tensor);
   void inspect_other(const at::Tensor& tensor);  // one that is not lazy
   void inspect(const std::optional<at::Tensor>& tensor) {
