@@ -22,12 +22,8 @@ void count_versions(const Effects& effects, c10::ArrayRef<c10::IValue> arguments
   const auto count = [](const at::Tensor& tensor) {
     if (tensor.defined() && !tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
   };
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (!effects.arguments[i].writes) continue;
-    if (arguments[i].isTensor()) count(arguments[i].toTensor());
-    if (arguments[i].isTensorList())
-      for (const at::Tensor& tensor : arguments[i].toTensorList()) count(tensor);
-  }
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (effects.arguments[i].writes) for_each_tensor(arguments[i], count);
 }
 
 void push_deferred(const c10::FunctionSchema& schema, std::span<at::Tensor> outputs,

@@ -13,6 +13,7 @@
 #include "device/boxed.h"
 #include "device/dispatched_operation.h"
 #include "device/lazy_storage.h"
+#include "device/past_autograd.h"
 #include "device/register.h"
 #include "ops/one_hot_operator.h"
 #include "ops/philox_operators.h"
@@ -141,8 +142,8 @@ void register_boxed_kernels() {
     if (keeps_own_kernel(name.name) || keeps_own_kernel(full) || !worth_keeping_whole(op->schema()))
       continue;
     aten.impl(full.substr(6).c_str(), torch::CppFunction::makeFromBoxedFunction<&boxed_kernel>());
+    register_boxed_past_autograd(*op, autograd);
   }
-  register_past_autograd_of_lists(autograd);
 }
 
 // Asked before lazy tensors may live on another device.

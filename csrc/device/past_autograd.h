@@ -58,12 +58,12 @@ bool needs_autograd(const Plain&) {
   return false;
 }
 
-inline at::Tensor keep(const at::Tensor& tensor) {
-  return tensor;
-}
-template <class Plain>
-std::nullopt_t keep(const Plain&) {
-  return std::nullopt;
+// Whether nothing between autograd and the kernel for dispatch key Lazy asks for the call. What
+// `writes` has the key ADInplaceOrView for its versions alone, unless the caller counts them.
+inline bool only_lazy_below(c10::DispatchKeySet keys, bool writes) {
+  return (keys & c10::after_ADInplaceOrView_keyset).highestPriorityTypeId() ==
+             c10::DispatchKey::Lazy &&
+         (writes || !keys.has(c10::DispatchKey::ADInplaceOrView));
 }
 
 // For operators that return tensors which autograd takes for new, or the one that they write.
@@ -83,19 +83,25 @@ struct PastAutograd<Operator, R(Arguments...)> {
       [[maybe_unused]] const std::tuple kept(keep(arguments)...);
       return Operator::redispatch(to_generated_kernel(keys), arguments...);
     }
-    // There for what writes, unless the caller counts versions itself.
-    const bool counts_versions = keys.has(c10::DispatchKey::ADInplaceOrView);
-    const c10::DispatchKeySet below = keys & c10::after_ADInplaceOrView_keyset;
-    if (below.highestPriorityTypeId() != c10::DispatchKey::Lazy || (counts_versions && !kWrites))
+    if (!only_lazy_below(keys, kWrites))
       return Operator::redispatch(to_generated_kernel(keys), arguments...);
+    const c10::DispatchKeySet below = keys & c10::after_ADInplaceOrView_keyset;
     const at::AutoDispatchBelowADInplaceOrView guard;
     if constexpr (kWrites) {
       at::Tensor& written = Operator::redispatch(below, arguments...);
-      if (counts_versions) written.unsafeGetTensorImpl()->bump_version();
+      if (keys.has(c10::DispatchKey::ADInplaceOrView))
+        written.unsafeGetTensorImpl()->bump_version();
       return written;
     } else {
       return Operator::redispatch(below, arguments...);
     }
+  }
+
+ private:
+  static at::Tensor keep(const at::Tensor& tensor) { return tensor; }
+  template <class Plain>
+  static std::nullopt_t keep(const Plain&) {
+    return std::nullopt;
   }
 };
 
@@ -118,5 +124,9 @@ void register_past_autograd(torch::Library& library, torch::Library& autograd) {
   };
   (add(Operators{}), ...);
 }
+
+// The same for an operator whose kernel for dispatch key Lazy is boxed, where it is one over lists
+// of tensors: those of optimizers.
+void register_boxed_past_autograd(const c10::OperatorHandle& op, torch::Library& autograd);
 
 }  // namespace torch_lazy

@@ -25,10 +25,8 @@ void register_random_kernels(torch::Library& library);
 void register_sync_batch_norm(torch::Library& library);
 void register_histogram(torch::Library& library);
 void register_streams(torch::Library& library);
-// Kernels for dispatch key AutogradLazy: of views, and of operators over lists of tensors that have
-// a kernel for dispatch key Lazy by then.
+// Kernels for dispatch key AutogradLazy, of views.
 void register_view_autograd(torch::Library& library);
-void register_past_autograd_of_lists(torch::Library& autograd);
 // Composite operators that decompose by device: they must choose what eager chooses on the CPU.
 void register_composites();
 void register_group_norm(torch::Library& library);

@@ -14,6 +14,7 @@
 #include "offload/copy_on_device.h"
 #include "offload/host_call.h"
 #include "ops/operator_info.h"
+#include "ops/replace_tensors.h"
 
 namespace torch_lazy {
 namespace {
@@ -22,15 +23,6 @@ using c10::DispatchKey;
 using c10::DispatchKeySet;
 
 constexpr DispatchKeySet kHost{DispatchKey::CPU};
-
-// Calls visit with every tensor, undefined ones too, of a value.
-template <class Visit>
-void for_each_tensor(const c10::IValue& value, const Visit& visit) {
-  if (value.isTensor()) return visit(value.toTensor());
-  if (!value.isTensorList() && !value.isOptionalTensorList()) return;
-  for (const c10::IValue& element : value.toListRef())
-    if (element.isTensor()) visit(element.toTensor());
-}
 
 // Where an operator runs: the device that it names, or that of its first tensor on one.
 void find_device(const c10::IValue& value, std::optional<c10::Device>& device) {

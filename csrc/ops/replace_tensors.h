@@ -1,4 +1,4 @@
-// The walks through a boxed value that holds tensors: one that replaces them, one that looks.
+// The walks through a boxed value that holds tensors: one that replaces them, two that look.
 #pragma once
 
 #include <ATen/core/List.h>
@@ -43,6 +43,15 @@ bool any_tensor(const c10::IValue& value, const Condition& condition) {
   for (const c10::IValue& element : value.toListRef())
     if (any_tensor(element, condition)) return true;
   return false;
+}
+
+// Calls visit(tensor) for each tensor in `value`, at any depth of lists, undefined ones too.
+template <class Visit>
+void for_each_tensor(const c10::IValue& value, const Visit& visit) {
+  any_tensor(value, [&](const at::Tensor& tensor) {
+    visit(tensor);
+    return false;
+  });
 }
 
 }  // namespace torch_lazy
