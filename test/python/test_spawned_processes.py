@@ -27,7 +27,11 @@ def start(function, *args, how="fork"):  # which need not import PyTorch once mo
 
 
 def printed(folder: Path, script: str, **environment: str) -> list[str]:
-    """Sorted lines that a script prints, which is a file: spawned processes import it."""
+    """Sorted lines that a script prints, which is a file: spawned processes import it.
+
+    Each process keeps its lines until it ends, and then writes them at once: unbuffered, `print`
+    writes a line in pieces, and those of two processes may mix.
+    """
     path = folder / "script.py"
     path.write_text(PRELUDE + script)
     done = subprocess.run(
@@ -35,7 +39,7 @@ def printed(folder: Path, script: str, **environment: str) -> list[str]:
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, **environment},
+        env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
         check=False,
     )
     assert done.returncode == 0, done.stderr
