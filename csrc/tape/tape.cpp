@@ -56,9 +56,9 @@ void Tape::string(std::string_view text) {
   }
 }
 
-uint64_t* Tape::extend(std::vector<uint64_t>& words, size_t count) {
+uint64_t* Tape::extend(Words& words, size_t count) {
   const size_t size = words.size();
-  words.resize(size + count);
+  words.resize_for_overwrite(size + count);
   return words.data() + size;
 }
 
@@ -121,7 +121,7 @@ void Tape::output(OutputMetadata::Kind kind, uint32_t source, const c10::TensorI
 }
 
 void Tape::copy_outputs(c10::ArrayRef<uint64_t> words) {
-  outputs_.insert(outputs_.end(), words.begin(), words.end());
+  outputs_.append(words.begin(), words.end());
 }
 
 void Tape::clear() {
@@ -158,8 +158,8 @@ Tape Tape::prefix(size_t operations) const {
 void Tape::append(const Tape& other, size_t from, size_t to) {
   for (size_t i = from; i < to; ++i) {
     const auto words = other.words(i), outputs = other.outputs(i);
-    words_.insert(words_.end(), words.begin(), words.end());
-    outputs_.insert(outputs_.end(), outputs.begin(), outputs.end());
+    words_.append(words.begin(), words.end());
+    outputs_.append(outputs.begin(), outputs.end());
     const Entry& entry = other.entry(i);
     entries_.push_back({entry.op, uint32_t(words_.size()), uint32_t(outputs_.size()),
                         entry.location, entry.warnings});

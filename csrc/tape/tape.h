@@ -208,12 +208,15 @@ class Tape {
   bool same_words(const Tape& other) const;
 
  private:
+  // Without room of its own. Not a std::vector, which sets new words before they are filled in.
+  using Words = c10::SmallVector<uint64_t, 0>;
+
   // Appends `count` words to be filled in. Out of line: recording code is kept small, since a
   // script that does not repeat runs it with cold caches.
-  static uint64_t* extend(std::vector<uint64_t>& words, size_t count);
+  static uint64_t* extend(Words& words, size_t count);
 
-  std::vector<uint64_t> words_;
-  std::vector<uint64_t> outputs_;
+  Words words_;
+  Words outputs_;
   std::vector<Entry> entries_;
   bool open_ = false;
 };
