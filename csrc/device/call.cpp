@@ -59,7 +59,7 @@ std::span<at::Tensor> Call::deferred_outputs(bool arguments_too) {
   using Kind = OutputMetadata::Kind;
   LazyTensorImpl* const* const arguments = arguments_.tensors().data();
   const WarningsId warnings = operation_->matched_warnings();
-  for (const OutputMetadata& output : operation_->matched_outputs()) {
+  for (const KnownOutput& output : operation_->matched_outputs()) {
     if (output.kind == Kind::kUndefined) {
       outputs_.emplace_back();
       continue;
@@ -90,8 +90,7 @@ std::span<at::Tensor> Call::deferred_outputs(bool arguments_too) {
       offset += byte_offset(base);
     }
     auto& impl = *static_cast<LazyTensorImpl*>(made.unsafeGetTensorImpl());
-    impl.set_sizes_and_strides(output.sizes, output.strides,
-                               offset == 0 ? 0 : offset / int64_t(dtype.itemsize()));
+    impl.take_geometry(output.geometry, offset == 0 ? 0 : offset / int64_t(dtype.itemsize()));
     if ((output.flags | tensor_flags(impl)) & (kConj | kNeg)) {
       impl._set_conj((output.flags & kConj) != 0);
       impl._set_neg((output.flags & kNeg) != 0);

@@ -1,6 +1,7 @@
 #include "device/lazy_tensor.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/core/InferenceMode.h>
 
 #include "backend/execution_device.h"
 #include "base/fork.h"
@@ -22,10 +23,20 @@ at::Tensor make_inner(const c10::Storage& buffer, const c10::TensorImpl& like) {
   return inner;
 }
 
+// What the constructor for new tensors works out for each.
+c10::DispatchKeySet keys_of_new_tensor() {
+  constexpr auto backend = c10::BackendComponent::LazyBit;
+  static const c10::DispatchKeySet in_inference = c10::DispatchKeySet(c10::DispatchKey::Lazy) |
+                                                  c10::getAutocastRelatedKeySetFromBackend(backend);
+  static const c10::DispatchKeySet usual =
+      in_inference | c10::getAutogradRelatedKeySetFromBackend(backend);
+  return c10::InferenceMode::is_enabled() ? in_inference : usual;
+}
+
 at::Tensor finish_wrapping(at::Tensor lazy, at::Tensor inner) {
   auto& impl = *static_cast<LazyTensorImpl*>(lazy.unsafeGetTensorImpl());
   const c10::TensorImpl& source = *inner.unsafeGetTensorImpl();
-  impl.take_geometry(source);
+  impl.take_geometry(Geometry(source), source.storage_offset());
   const uint8_t flags = tensor_flags(source);
   if (flags & (kConj | kNeg) || tensor_flags(impl) & (kConj | kNeg)) {
     impl._set_conj((flags & kConj) != 0);
@@ -38,7 +49,7 @@ at::Tensor finish_wrapping(at::Tensor lazy, at::Tensor inner) {
 }  // namespace
 
 LazyTensorImpl::LazyTensorImpl(c10::Storage&& storage, caffe2::TypeMeta dtype)
-    : TensorImpl(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::Lazy), dtype) {}
+    : TensorImpl(VIEW, std::move(storage), keys_of_new_tensor(), dtype) {}
 
 LazyTensorImpl::LazyTensorImpl(ImplType view, c10::Storage&& storage, c10::DispatchKeySet base_keys,
                                caffe2::TypeMeta dtype)
@@ -102,17 +113,16 @@ bool LazyTensorImpl::heal_if_overwritten() {
   return true;
 }
 
-void LazyTensorImpl::take_geometry(const c10::TensorImpl& plain) {
-  // Protected in `plain`, named through this class.
-  sizes_and_strides_ = plain.*(&LazyTensorImpl::sizes_and_strides_);
-  storage_offset_ = plain.storage_offset();
-  numel_ = plain.numel();
-  is_contiguous_ = plain.is_contiguous();
-  is_channels_last_ = plain.is_strides_like_channels_last();
-  is_channels_last_contiguous_ = plain.is_contiguous(at::MemoryFormat::ChannelsLast);
-  is_channels_last_3d_ = plain.is_strides_like_channels_last_3d();
-  is_channels_last_3d_contiguous_ = plain.is_contiguous(at::MemoryFormat::ChannelsLast3d);
-  is_non_overlapping_and_dense_ = plain.is_non_overlapping_and_dense();
+void LazyTensorImpl::take_geometry(const Geometry& geometry, int64_t offset) {
+  sizes_and_strides_ = geometry.sizes_and_strides;
+  storage_offset_ = offset;
+  numel_ = geometry.numel;
+  is_contiguous_ = geometry.contiguous;
+  is_channels_last_ = geometry.channels_last;
+  is_channels_last_contiguous_ = geometry.channels_last_contiguous;
+  is_channels_last_3d_ = geometry.channels_last_3d;
+  is_channels_last_3d_contiguous_ = geometry.channels_last_3d_contiguous;
+  is_non_overlapping_and_dense_ = geometry.non_overlapping_and_dense;
 }
 
 void LazyTensorImpl::rebind(const OutputMetadata& metadata) {
@@ -134,7 +144,7 @@ c10::intrusive_ptr<LazyTensorImpl> LazyTensorImpl::make_stand_in(const c10::Tens
 void LazyTensorImpl::mirror(const c10::TensorImpl& like) {
   storage_ = like.unsafe_storage();
   key_set_ = keys_to_mirror(like);
-  take_geometry(like);
+  take_geometry(Geometry(like), like.storage_offset());
 }
 
 void LazyTensorImpl::follow(c10::TensorImpl& holder) {

@@ -14,6 +14,7 @@
 
 #include "backend/execution_device.h"
 #include "device/lazy_storage.h"
+#include "runtime/geometry.h"
 
 namespace torch_lazy {
 
@@ -45,8 +46,8 @@ class LazyTensorImpl final : public c10::TensorImpl {
   // Before an operation that gives every element of this tensor a new value: a poisoned storage
   // that has no other elements becomes usable again; true when this one did.
   bool heal_if_overwritten();
-  // Takes over sizes, strides and offset of a plain tensor, with all that it has computed of them.
-  void take_geometry(const c10::TensorImpl& plain);
+  // Sets sizes, strides and offset (in elements), with all that was computed of them.
+  void take_geometry(const Geometry& geometry, int64_t offset);
   // Gives this tensor new metadata without running anything.
   void rebind(const OutputMetadata& metadata);
 

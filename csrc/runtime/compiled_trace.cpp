@@ -58,7 +58,8 @@ CompiledTrace::CompiledTrace(Tape tape, DynamicScalars dynamic_scalars, std::vec
   }
   outputs_.reserve(tape_.size());
   for (size_t i = 0; i < tape_.size(); ++i) {
-    outputs_.push_back(decode_outputs(tape_.outputs(i)));
+    std::vector<OutputMetadata> outputs = decode_outputs(tape_.outputs(i));
+    outputs_.emplace_back(std::move_iterator(outputs.begin()), std::move_iterator(outputs.end()));
     if (auto code = keep_location(tape_.entry(i).location)) code_.insert(std::move(code));
   }
 }

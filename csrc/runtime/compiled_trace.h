@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -12,12 +13,21 @@
 #include "ir/graph_hash.h"
 #include "runtime/compile_queue.h"
 #include "runtime/execution_lock.h"
+#include "runtime/geometry.h"
 #include "runtime/trace_conditions.h"
 #include "tape/dynamic_scalars.h"
 #include "tape/source_location.h"
 #include "tape/tape.h"
 
 namespace torch_lazy {
+
+// What an operation of a known trace returns where it is deferred.
+struct KnownOutput : OutputMetadata {
+  Geometry geometry;
+
+  explicit KnownOutput(OutputMetadata metadata)
+      : OutputMetadata(std::move(metadata)), geometry(geometry_of(sizes, strides)) {}
+};
 
 // Made by std::make_shared only.
 class CompiledTrace final : public CompileJob, public std::enable_shared_from_this<CompiledTrace> {
@@ -36,7 +46,7 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
     const uint32_t begin = dynamic_scalar_begins_[operation];
     return {dynamic_scalars_.data() + begin, dynamic_scalar_begins_[operation + 1] - begin};
   }
-  const std::vector<OutputMetadata>& outputs(size_t operation) const { return outputs_[operation]; }
+  const std::vector<KnownOutput>& outputs(size_t operation) const { return outputs_[operation]; }
 
   // What a compile made of the trace; immutable.
   struct Version {
@@ -84,7 +94,7 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
   const TraceConditions conditions_;
   std::vector<uint32_t>
       dynamic_scalar_begins_;  // by operation, and one past; none without dynamic_scalars
-  std::vector<std::vector<OutputMetadata>> outputs_;           // by operation
+  std::vector<std::vector<KnownOutput>> outputs_;              // by operation
   std::unordered_set<std::shared_ptr<const CodeLines>> code_;  // of the tape's source locations
   // Guarded by one lock of all traces, which is held for a few instructions (compiled_trace.cpp):
   std::vector<bool> live_;

@@ -41,7 +41,7 @@ class Segment {
   c10::ArrayRef<DynamicScalar> dynamic(size_t index) const {
     return trace_->dynamic(from_ + index);
   }
-  const std::vector<OutputMetadata>& outputs(size_t index) const {
+  const std::vector<KnownOutput>& outputs(size_t index) const {
     return trace_->outputs(from_ + index);
   }
   const End* end(size_t index) const { return ends_[index].trace ? &ends_[index] : nullptr; }
@@ -84,7 +84,7 @@ class Cursor {
   // has the outputs on the tape; with `to_end` to one that has an end there.
   bool find_again(const Tape& tape, bool to_end);
   // The operation stepped over last.
-  const std::vector<OutputMetadata>& outputs() const { return segment_->outputs(index_ - 1); }
+  const std::vector<KnownOutput>& outputs() const { return segment_->outputs(index_ - 1); }
   c10::ArrayRef<uint64_t> output_words() const { return segment_->output_words(index_ - 1); }
   WarningsId warnings() const { return segment_->warnings(index_ - 1); }
   const Segment::End* end() const { return segment_->end(index_); }

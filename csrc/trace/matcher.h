@@ -23,7 +23,7 @@ class Matcher {
   // Steps over the operation that is open on the tape. False: no known trace goes on with it.
   bool match(const Tape& tape) { return cursor_.advance(tape) || cursor_.find_again(tape, false); }
   // Of the operation stepped over last.
-  const std::vector<OutputMetadata>& outputs() const { return cursor_.outputs(); }
+  const std::vector<KnownOutput>& outputs() const { return cursor_.outputs(); }
   c10::ArrayRef<uint64_t> output_words() const { return cursor_.output_words(); }
   WarningsId warnings() const { return cursor_.warnings(); }
   // After match() has said no.

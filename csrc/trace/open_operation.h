@@ -64,9 +64,7 @@ class OpenOperation {
 
   // --- Outputs of a deferred operation
   bool deferred() const { return state_ == State::kDeferred; }
-  const std::vector<OutputMetadata>& matched_outputs() const {
-    return recorder_.matcher_.outputs();
-  }
+  const std::vector<KnownOutput>& matched_outputs() const { return recorder_.matcher_.outputs(); }
   // What it warned of when the known trace was recorded.
   WarningsId matched_warnings() const { return recorder_.matcher_.warnings(); }
   void bind_output(const OutputMetadata& output, ValueBinding& binding, StorageState& storage);

@@ -71,6 +71,9 @@ def values_agree(actual: torch.Tensor, expected: torch.Tensor) -> bool:
     return bool(torch.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=True).all())
 
 
+CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
 def differences(actual: torch.Tensor, expected: torch.Tensor) -> list[str]:
     """What an observer can tell apart, apart from the device. NaN equals NaN."""
     found = []
@@ -80,6 +83,11 @@ def differences(actual: torch.Tensor, expected: torch.Tensor) -> list[str]:
     for what in ("stride", "storage_offset", "is_contiguous", "is_conj", "is_neg"):
         if getattr(actual, what)() != getattr(expected, what)():
             found.append(f"{what}: {getattr(actual, what)()}, expected {getattr(expected, what)()}")
+    if not found and expected.dim() in CHANNELS_LAST:
+        form = CHANNELS_LAST[expected.dim()]
+        is_so = expected.is_contiguous(memory_format=form)
+        if actual.is_contiguous(memory_format=form) != is_so:
+            found.append(f"contiguous in {form}: {not is_so}, expected {is_so}")
     if not found:
         a, b = actual.detach().cpu(), expected.detach().cpu()
         if not values_agree(a, b):
