@@ -1,5 +1,6 @@
 #include "runtime/compiled_trace.h"
 
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <utility>

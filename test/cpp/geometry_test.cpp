@@ -4,6 +4,8 @@
 #include <ATen/ops/empty_strided.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace torch_lazy {
 namespace {
 
@@ -23,14 +25,15 @@ void expect_equal(const Geometry& actual, const at::Tensor& tensor) {
 }
 
 TEST(Geometry, OfSizesAndStridesIsThatOfATensorThatHasThem) {
-  const auto format = [](at::MemoryFormat format) { return at::TensorOptions(format); };
+  const at::TensorOptions images(at::MemoryFormat::ChannelsLast);
+  const at::TensorOptions volumes(at::MemoryFormat::ChannelsLast3d);
   const std::vector<at::Tensor> tensors{
       at::empty({}),
       at::empty({3, 4}),
       at::empty({3, 4}).t(),
       at::empty({2, 3, 4, 5}),
-      at::empty({2, 3, 4, 5}, format(at::MemoryFormat::ChannelsLast)),
-      at::empty({2, 3, 4, 5, 6}, format(at::MemoryFormat::ChannelsLast3d)),
+      at::empty({2, 3, 4, 5}, images),
+      at::empty({2, 3, 4, 5, 6}, volumes),
       at::empty({2, 3, 4, 5, 6, 7}),
       at::empty({1, 4}).expand({3, 4}),
       at::empty_strided({3, 4}, {10, 2}),
