@@ -1,6 +1,6 @@
 """What a script for CUDA does around operators, with lazy tensors on the device that
 test/fake_cuda makes: mixed precision, waiting for the device, pinned memory, memory statistics,
-ranges for NVTX."""
+ranges for NVTX, checkpoints."""
 
 from __future__ import annotations
 
@@ -394,3 +394,22 @@ print(torch.ops.fake_cuda.take_ranges())
 """
 
     assert printed(script) == ["[]"]
+
+
+# ---------------------------------------------------------------- checkpoints
+
+
+def test_a_distributed_checkpoint_has_lazy_tensors_and_those_of_cuda(tmp_path):
+    script = f"""
+import warnings
+from torch.distributed import checkpoint
+warnings.filterwarnings("ignore", "torch.distributed is disabled")
+state = {{"x": x + 1, "part": x[1:3, ::2], "cuda": torch.ones(3, device="cuda")}}
+checkpoint.save(state, checkpoint_id={str(tmp_path)!r})
+loaded = {{name: torch.zeros_like(value) for name, value in state.items()}}
+checkpoint.load(loaded, checkpoint_id={str(tmp_path)!r})
+for name, value in loaded.items():
+    print(name, value.device.type, torch.equal(value.cpu(), state[name].cpu()))
+"""
+
+    assert printed(script) == ["x lazy True", "part lazy True", "cuda cuda True"]

@@ -15,6 +15,7 @@ _SHIMS = (
     "deepcopy",
     "device_numbers",
     "distributed",
+    "distributed_checkpoint",
     "distributed_random",
     "dynamo",
     "generator",

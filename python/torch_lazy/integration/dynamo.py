@@ -10,6 +10,7 @@ from torch_lazy.integration.at_import import when_imported
 # device, where it fails. Other modules are traced: optimizers, for one, ask for lists of devices.
 _UNTRACED = (
     "torch_lazy.device",
+    "torch_lazy.integration.accelerator",
     "torch_lazy.integration.deepcopy",
     "torch_lazy.integration.storage",
 )
