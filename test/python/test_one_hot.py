@@ -53,6 +53,7 @@ def test_codes_are_made_by_the_kernel_that_reads_them() -> None:
     assert not [step for step in profile.summary.steps if step.name.startswith("aten::")]
 
 
+@pytest.mark.on_cpu("elsewhere PyTorch's composite leaves the check to the write that it makes")
 @pytest.mark.parametrize("pending", [False, True], ids=["in memory", "pending"])
 @pytest.mark.parametrize("wrong", [12, -1])
 def test_a_class_out_of_range_raises_as_in_eager(wrong: int, pending: bool) -> None:

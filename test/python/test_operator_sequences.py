@@ -44,6 +44,10 @@ if EXECUTION_DEVICE == "cuda":
         "sparse_mm_reduce": "the fake CUDA device has no sparse tensors",
         "sparse_sampled_addmm": "the fake CUDA device has no sparse tensors",
     }
+    DIFFERENT_MODULES |= dict.fromkeys(
+        ("nn.GRU", "nn.GRUCell", "nn.LSTM", "nn.LSTMCell"),
+        "a cell is one operator for tensors whose type of device is CUDA",
+    )
 
 
 class Operators(TorchDispatchMode):
