@@ -148,6 +148,7 @@ def test_the_gradient_of_a_sparse_product():
         wait_for_compiles()
 
 
+@pytest.mark.on_cpu("the fake CUDA device has no sparse tensors")
 def test_it_has_no_address(device):
     with pytest.raises(
         RuntimeError, match="Cannot access data pointer of Tensor that doesn't have"
