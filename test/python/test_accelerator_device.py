@@ -55,6 +55,7 @@ print(there.device, back.device, *back.tolist())
     assert run(accelerator_site, "-c", script).split() == ["accel:0", "lazy:0", "1.0", "2.0", "3.0"]
 
 
+@pytest.mark.on_cpu("elsewhere PyTorch has an accelerator already")
 def test_without_eager_kernels_it_is_a_driver_and_no_device(tmp_path):
     configure = ["cmake", "-S", SOURCES, "-B", tmp_path, "-DACCELERATOR_EAGER=OFF"]
     subprocess.run([*configure, f"-DPython_EXECUTABLE={sys.executable}"], check=True)

@@ -81,6 +81,7 @@ print(*names, sep='\\n')
     assert not done.stderr
 
 
+@pytest.mark.on_cpu("a device that is named is there before the backend")
 def test_a_package_that_uses_the_device_while_its_backend_is_loaded_is_told(packages):
     body = "import torch; torch.ones(2, device='lazy')"
     install(packages, "vendor", packages / "none.so", "vendor_package", body)
