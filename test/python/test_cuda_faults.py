@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from behaviour import run_script
 from test_fake_cuda import run_on_device
 
@@ -138,6 +139,7 @@ os._exit(0)
         assert "CUDA" in line or "launch failed" in line.lower(), line
 
 
+@pytest.mark.on_cpu("the environment has a driver")
 def test_without_a_driver_the_backend_says_what_is_missing():
     script = (
         "import torch, torch_lazy\n"
@@ -153,6 +155,7 @@ def test_without_a_driver_the_backend_says_what_is_missing():
     assert after == "2.0 cpu"
 
 
+@pytest.mark.on_cpu("the environment has a driver")
 def test_backends_are_listed_with_the_libraries_that_they_open():
     listed = "print(next(b for b in torch.lazy.backends() if b.name == 'cuda'))"
 

@@ -30,6 +30,7 @@ def gpu_check(*arguments: object, **environment: str) -> subprocess.CompletedPro
     )
 
 
+@pytest.mark.on_cpu("the environment gives its stages another device")
 def test_each_stage_writes_its_part_and_the_last_one_a_page_of_them(tmp_path):
     done = gpu_check("--device", "cpu", "--small", "--results", tmp_path)
 
