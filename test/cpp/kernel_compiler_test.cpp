@@ -5,7 +5,10 @@
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
 #include <cmath>
@@ -13,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/compiler_library.h"
@@ -361,6 +365,42 @@ TEST(KernelCompiler, FindsVectorFunctionsOfPyTorch) {
   const std::vector<float> x = {0, 1, 2, 3, -1, -2, -3, 10};
   const std::vector<float> y = run(*compile_kernel(source, "kernel", KernelTarget::kAvx2), x);
   for (size_t i = 0; i < x.size(); ++i) EXPECT_FLOAT_EQ(y[i], std::exp(x[i]));
+}
+
+// Constants in the file of this program, in a page that nobody reads.
+volatile const double far_constants[1 << 16] = {1};
+constexpr size_t kFarConstant = 1 << 15;
+
+extern "C" [[gnu::visibility("default")]] double torch_lazy_test_adds_far_constant(double x) {
+  return x + far_constants[kFarConstant];
+}
+
+// Whether the process has the page in its page table (Linux, pagemap(5): bit 63).
+bool is_mapped(const volatile void* address) {
+  const auto page = reinterpret_cast<uintptr_t>(address) / uintptr_t(sysconf(_SC_PAGESIZE));
+  const int pages = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  uint64_t entry = 0;
+  const ssize_t bytes = pread(pages, &entry, sizeof entry, off_t(page * sizeof entry));
+  close(pages);
+  EXPECT_EQ(bytes, ssize_t(sizeof entry));
+  return entry >> 63 != 0;
+}
+
+TEST(KernelCompiler, MapsTheConstantsOfFunctionsThatKernelsCall) {
+#if defined(MADV_POPULATE_READ)
+  static bool ran = false;
+  if (std::exchange(ran, true)) GTEST_SKIP() << "the page stays mapped after the first time";
+  const std::string source =
+      unseen(kernel_source("y[i] = torch_lazy_test_adds_far_constant(x[i]);",
+                           "extern \"C\" double torch_lazy_test_adds_far_constant(double);"));
+  ASSERT_FALSE(is_mapped(&far_constants[kFarConstant]));
+
+  compile_kernel(source, "kernel");
+
+  EXPECT_TRUE(is_mapped(&far_constants[kFarConstant]));
+#else
+  GTEST_SKIP() << "the system maps no pages on request";
+#endif
 }
 
 #endif  // __x86_64__

@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include "backend/cpu/compiler/constants.h"
+
 namespace torch_lazy::compiler {
 namespace {
 
@@ -25,6 +27,7 @@ class ResolveFromCaller : public orc::DefinitionGenerator {
     for (const auto& symbol : symbols) {
       const std::string name = (*symbol.first).str();
       if (void* address = resolve_(context_, name.c_str())) {
+        map_constants_of(address);
         found[symbol.first] = {orc::ExecutorAddr::fromPtr(address),
                                llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
       }
