@@ -86,7 +86,7 @@ at::Tensor assemble_coordinates(const at::SparseTensorImpl& like, const Members&
 at::Tensor assemble_compressed(const at::SparseCsrTensorImpl& like, const Members& members,
                                c10::Device device) {
   const c10::Layout layout = like.layout();
-  const at::Tensor made =
+  at::Tensor made =
       device.type() == c10::DeviceType::Lazy
           ? make_compressed_tensor(layout, like.dtype(), device)
           : at::detail::make_tensor<at::SparseCsrTensorImpl>(

@@ -53,11 +53,11 @@ bool is_first(const void* function) {
 }
 
 // An address that is none, as of data taken for code, is an error to the system and no harm.
-void map_page_of(uint64_t address) {
+void map_page_of(const uint8_t* data) {
 #if defined(MADV_POPULATE_READ)
-  static const auto page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  void* const page = reinterpret_cast<void*>(address & ~(page_bytes - 1));
-  static_cast<void>(madvise(page, page_bytes, MADV_POPULATE_READ));
+  static const auto page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const uint8_t* const page = data - reinterpret_cast<uintptr_t>(data) % page_bytes;
+  static_cast<void>(madvise(const_cast<uint8_t*>(page), page_bytes, MADV_POPULATE_READ));
 #endif
 }
 
@@ -94,7 +94,7 @@ void map_constants_of(const void* function) {
       continue;
     if (const auto constant =
             analysis->evaluateMemoryOperandAddress(instruction, machine.get(), address, bytes))
-      map_page_of(*constant);
+      map_page_of(code.data() + at + static_cast<int64_t>(*constant - address));
   }
 }
 
