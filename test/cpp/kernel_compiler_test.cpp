@@ -388,6 +388,7 @@ bool is_mapped(const volatile void* address) {
 
 TEST(KernelCompiler, MapsTheConstantsOfFunctionsThatKernelsCall) {
 #if defined(MADV_POPULATE_READ)
+  // A repetition in this process could not fail: each function is looked at once.
   static bool ran = false;
   if (std::exchange(ran, true)) GTEST_SKIP() << "the page stays mapped after the first time";
   const std::string source =

@@ -66,13 +66,14 @@ void map_page_of(const uint8_t* data) {
 void map_constants_of(const void* function) {
   if (!is_first(function)) return;
   const llvm::ArrayRef<uint8_t> code = code_of(function);
+  if (code.empty()) return;
   static const bool initialized =
       !llvm::InitializeNativeTarget() && !llvm::InitializeNativeTargetDisassembler();
   const std::string name = llvm::sys::getProcessTriple();
   std::string error;
   const llvm::Target* const target =
       initialized ? llvm::TargetRegistry::lookupTarget(name, error) : nullptr;
-  if (code.empty() || target == nullptr) return;
+  if (target == nullptr) return;
   const std::unique_ptr<llvm::MCRegisterInfo> registers(target->createMCRegInfo(name));
   const std::unique_ptr<llvm::MCAsmInfo> assembly(
       target->createMCAsmInfo(*registers, name, llvm::MCTargetOptions()));
