@@ -106,6 +106,7 @@ class Finisher {
         kernel.reduction.push_back(lanes.unrolled ? Size::constant(extent) : slot(extent));
     }
     if (reduction_total_ > 0) kernel.reduction_total = slot(reduction_total_);
+    kernel.short_sums = !lanes.unrolled && has_short_sums(parallel);
     for_each_access(draft_, [&](Access& access, Type) {
       access.offset = size(access.offset.value);
       for (size_t axis = 0; axis < access.strides.size(); ++axis) {
@@ -154,6 +155,19 @@ class Finisher {
   // Strides and offsets of 0 and 1 are what code is specialised on.
   Size size(int64_t value) {
     return value == 0 || value == 1 ? Size::constant(value) : slot(value);
+  }
+
+  // On a GPU threads share a sum, how many is not known yet.
+  bool has_short_sums(size_t parallel) const {
+    if (context_.is_cuda() || std::ranges::none_of(draft_.exprs, is_floating_sum)) return false;
+    int64_t steps = 1;
+    for (size_t axis = parallel; axis < draft_.extents.size(); ++axis)
+      steps *= draft_.extents[axis];
+    if (lowered_.kernel.axis == Axis::kReduction) {
+      const int64_t last = draft_.extents.back();
+      steps = last == 0 ? 0 : steps / last * ((last + context_.lanes - 1) / context_.lanes);
+    }
+    return steps <= kBlockSteps;
   }
 
   void choose_work_items(size_t parallel) {

@@ -28,6 +28,10 @@ bool is_unrolled(const Kernel& kernel) {
   return kernel.axis == Axis::kParallel && !kernel.reduction.empty() && steps <= kMostUnrolledSteps;
 }
 
+bool is_floating_sum(const Expr& expr) {
+  return expr.op == Op::kReduceSum && is_floating(expr.type);
+}
+
 std::vector<ExprId> operands_of(const Expr& expr) {
   std::vector<ExprId> operands = expr.arguments;
   for (const auto& indirect : expr.access.indirect) operands.push_back(indirect.index);

@@ -29,6 +29,11 @@ bool is_unrolled(const Kernel& kernel);
 // constant of the kernel then.
 constexpr int64_t kWidestTile = 8;
 
+// A sum of floating numbers. Where one accumulator would add up more of them than kBlockSteps, a
+// power of two, one after the other, the sum is kept in two stages (print_reduction.h).
+bool is_floating_sum(const Expr& expr);
+constexpr int64_t kBlockSteps = 64;
+
 // The expressions that `expr` reads: arguments, predicate, indirect indices of its access.
 std::vector<ExprId> operands_of(const Expr& expr);
 std::vector<ExprId> operands_of(const Store& store);

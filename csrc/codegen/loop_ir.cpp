@@ -85,6 +85,7 @@ std::string to_string(const Kernel& kernel) {
     text += " lanes=parallel block=" + text_of(kernel.block);
   }
   if (!kernel.reduction_total.is(0)) text += " reduction_total=" + text_of(kernel.reduction_total);
+  if (kernel.short_sums) text += " short_sums";
   if (kernel.fetches_ahead) text += " fetches_ahead";
   text += text_of(kernel.thread_loop);
   if (kernel.instances > 1) text += " instances=" + std::to_string(kernel.instances);

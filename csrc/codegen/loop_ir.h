@@ -152,6 +152,8 @@ struct Kernel {
   Size reduction_total = Size::constant(0);
   std::vector<Expr> exprs;
   std::vector<Store> stores;
+  // No accumulator of a floating sum adds up more than kBlockSteps numbers (loop_analysis.h).
+  bool short_sums = false;
   // Rows of memory are asked for some lines before they are read or written, where a target can.
   bool fetches_ahead = false;
   ThreadLoop thread_loop;

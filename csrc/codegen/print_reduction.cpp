@@ -76,10 +76,6 @@ std::string identity_literal(Op op, Type type) {
 
 }  // namespace
 
-bool is_staged(const Expr& reduction) {
-  return reduction.op == Op::kReduceSum && is_floating(reduction.type);
-}
-
 ReductionPrinter::ReductionPrinter(const PrintContext& context, ExprId reduction, int copies,
                                    bool staged)
     : context_(context), id_(reduction), expr_(context.kernel.exprs[reduction]) {
@@ -87,7 +83,7 @@ ReductionPrinter::ReductionPrinter(const PrintContext& context, ExprId reduction
   argument_type_ = context.kernel.exprs[argument].type;
   vector_ = along_lanes() || context.is_vector(argument);
   copies_ = vector_ ? copies : 1;
-  staged_ = staged && is_staged(expr_);
+  staged_ = staged && is_floating_sum(expr_);
 }
 
 bool ReductionPrinter::is_arg() const {

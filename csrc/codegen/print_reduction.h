@@ -14,9 +14,6 @@
 
 namespace torch_lazy::codegen {
 
-// Whether long reductions of this kind are summed in two stages.
-bool is_staged(const Expr& reduction);
-
 // What the threads that share a reduction have each, and how it is combined.
 struct Fold {
   std::string name;    // of the result in every thread
@@ -30,7 +27,7 @@ struct Fold {
 
 class ReductionPrinter {
  public:
-  // `copies` of the accumulators; `staged`: in two stages, where is_staged(reduction).
+  // `copies` of the accumulators; `staged`: in two stages, where it is a floating sum.
   ReductionPrinter(const PrintContext& context, ExprId reduction, int copies, bool staged);
 
   // Before the loops over the reduction dimensions. `first_index`: the flattened reduction index of

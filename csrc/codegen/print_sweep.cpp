@@ -10,10 +10,6 @@
 namespace torch_lazy::codegen {
 namespace {
 
-// Steps of the innermost loop after which a staged sum ends a block: how many numbers one
-// accumulator adds up one after the other. A power of two.
-constexpr int64_t kBlockSteps = 64;
-
 bool is_arg(Op op) {
   return op == Op::kReduceArgMax || op == Op::kReduceArgMin;
 }
@@ -183,12 +179,12 @@ bool NestPrinter::is_staged(const Sweep& sweep) const {
   const Kernel& kernel = context_.kernel;
   const Size extent = kernel.reduction.back();
   const int64_t steps = along_reduction() ? extent.value / context_.target.lanes : extent.value;
-  if (is_unrolled(kernel)) return false;
+  if (kernel.short_sums || is_unrolled(kernel)) return false;
   if (context_.is_cuda() && kernel.thread_loop.holds_row && !kernel.thread_loop.has_rest)
     return false;
   if (kernel.reduction.size() == 1 && !extent.slot && steps <= kBlockSteps) return false;
   return std::any_of(sweep.reductions.begin(), sweep.reductions.end(),
-                     [&](ExprId id) { return codegen::is_staged(kernel.exprs[id]); });
+                     [&](ExprId id) { return is_floating_sum(kernel.exprs[id]); });
 }
 
 bool NestPrinter::needs_flat_index(const Sweep& sweep) const {

@@ -146,7 +146,7 @@ TEST(Lower, AReductionOfRowsHasItsLanesAlongTheRows) {
   %x : Float(4, 8, strides=[8, 1], device=cpu) = aten::div(%a, %s)
   return (%x))"),
             R"(
-kernel kernel_sum_div lanes=reduction
+kernel kernel_sum_div lanes=reduction short_sums
   buffer in0: float
   buffer out1: float written
   for p0 < S0
@@ -167,7 +167,7 @@ TEST(Lower, AReductionOfColumnsHasItsLanesAcrossThem) {
   %x : Float(8, strides=[1], device=cpu) = aten::sum(%a, %dims, %keep, %none)
   return (%x))"),
             R"(
-kernel kernel_sum lanes=parallel block=S0
+kernel kernel_sum lanes=parallel block=S0 short_sums
   buffer in0: float
   buffer out1: float written
   for p0 < S0
@@ -262,7 +262,7 @@ kernel kernel_sum_exp lanes=reduction reduction_total=S2
   %1: float = reduce_sum %0
   store out1[p0] = %1
   # S = 7 16384 100000, 7 work items
-kernel kernel_sum_exp_combine lanes=reduction
+kernel kernel_sum_exp_combine lanes=reduction short_sums
   buffer in0: float
   buffer out1: float written
   reduce r0 < S0
