@@ -32,6 +32,7 @@ constexpr double kWorthChoosing = 0.8;
 struct Choice {
   size_t lanes;
   AxisSet inside;
+  bool written_out = false;  // the steps, one after the other
 };
 
 AxisSet bit(size_t axis) {
@@ -110,8 +111,8 @@ class Estimate {
     if (stride == 0 || stride == 1) return 0;
     if (stride == -1) return kReversedCost;
     if (stride < 0 || stride > kWidestTile) return kLaneAccessCost * lanes_;
-    // The steps share what a tile loads; lanes along a reduction have the tile to themselves.
-    const double loads = draft_.reduced[choice.lanes] ? double(stride) : 0;
+    // Steps that are written out share what a tile loads; others have a tile to themselves.
+    const double loads = choice.written_out ? 0 : double(stride);
     return (bytes_of(type) == 8 ? 2 : 1) * (loads + cost_of_sorting(stride));
   }
 
@@ -180,7 +181,7 @@ std::vector<Choice> unrolled_choices(const Draft& draft, double cost_of_body) {
   const bool reduces = inside != 0;
   const double most_steps = std::min(double(kMostUnrolledSteps), kMostUnrolledCost / cost_of_body);
   for (size_t axis = parallel; axis-- > 0 && double(steps) <= most_steps;) {
-    if (inside != 0) choices.push_back({axis, inside});
+    if (inside != 0) choices.push_back({axis, inside, true});
     if (reduces) continue;
     inside |= bit(axis);
     steps *= draft.extents[axis];

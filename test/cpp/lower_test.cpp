@@ -126,14 +126,14 @@ kernel kernel_exp_mul lanes=parallel block=S0
   buffer in0: float
   buffer out1: float written
   for p0 < S0
-  for p1 < S0
-  %0: float = load in0[p0 * S0 + p1]
+  reduce r0 < 4
+  %0: float = load in0[p0 * 4 + r0]
   %1: float = exp %0
-  %2: float = load in0[p0 + p1 * 4]
+  %2: float = load in0[p0 + r0 * 4]
   %3: float = exp %2
   %4: float = mul %1, %3
-  store out1[p0 * S0 + p1] = %4
-  # S = 4, 4 work items
+  store out1[p0 * 4 + r0] = %4
+  # S = 4, 1 work items
 )");
 }
 
@@ -271,6 +271,33 @@ kernel kernel_sum_exp_combine lanes=reduction short_sums
   %2: float = exp %1
   store out1[0] = %2
   # S = 7, 1 work items
+)");
+}
+
+// The lanes' elements of the second operand lie eight apart, the steps' between them.
+TEST(Lower, StepsThatShareATileAreWrittenOut) {
+  EXPECT_EQ(lowered(R"(graph(%a : Float(40, 8, 1, strides=[8, 1, 1], device=cpu),
+      %b : Float(1, 8, 32, strides=[256, 1, 8], device=cpu)):
+  %dims : int[] = prim::Constant[value=[1]]()
+  %keep : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %m : Float(40, 8, 32, strides=[256, 32, 1], device=cpu) = aten::mul(%a, %b)
+  %x : Float(40, 32, strides=[32, 1], device=cpu) = aten::sum(%m, %dims, %keep, %none)
+  return (%x))"),
+            R"(
+kernel kernel_mul_sum lanes=parallel block=S0
+  buffer in0: float
+  buffer in1: float
+  buffer out2: float written
+  for p0 < S1
+  for p1 < S0
+  reduce r0 < 8
+  %0: float = load in0[p0 * S2 + r0]
+  %1: float = load in1[p1 * 8 + r0]
+  %2: float = mul %0, %1
+  %3: float = reduce_sum %2
+  store out2[p0 * S0 + p1] = %3
+  # S = 32 40 8, 40 work items
 )");
 }
 
