@@ -12,6 +12,9 @@ namespace {
 
 struct Unexpressible {
   NodeId node;
+  // The node is a reduction that was asked for another point than its own, by a member that is not
+  // known yet.
+  bool at_another_point = false;
 };
 
 class ExpressionBuilder {
@@ -157,7 +160,19 @@ class ExpressionBuilder {
     return expr;
   }
 
+  // Of members that read a reduction at another point than its own, the one to cut the group before
+  // is that which is computed at its own point itself.
   ExprId compute(ValueId id, const IndexMap& map, NodeId reader) {
+    try {
+      return compute_element(id, map, reader);
+    } catch (const Unexpressible& failed) {
+      const NodeId self = graph_.values[size_t(id)].producer;
+      if (!failed.at_another_point || !members_.count(id) || !(map == own_map(id, self))) throw;
+      throw Unexpressible{self};
+    }
+  }
+
+  ExprId compute_element(ValueId id, const IndexMap& map, NodeId reader) {
     const CoreValue& value = graph_.values[size_t(id)];
     const CoreNode* node =
         value.producer == kNoId ? nullptr : &graph_.nodes[size_t(value.producer)];
@@ -288,7 +303,7 @@ class ExpressionBuilder {
       reduced[size_t(d)] = true;
       single &= input.sizes[size_t(d)] == 1;
     }
-    if (!single && !(map == own_map(id, self))) throw Unexpressible{self};
+    if (!single && !(map == own_map(id, self))) throw Unexpressible{self, true};
     IndexMap inner(input.sizes.size(), Affine(axes()));
     size_t axis = 0, parallel = 0;
     for (size_t d = 0; d < input.sizes.size(); ++d) {

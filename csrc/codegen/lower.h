@@ -41,7 +41,7 @@ struct LoweredKernel {
 };
 
 // A group that cannot be one kernel: `node` reads another member in a way that no loop order
-// serves, or is a reduction that another member reads at another point.
+// serves, such as what follows from a reduction at another point than its own.
 struct LowerFailure {
   NodeId node;
 };

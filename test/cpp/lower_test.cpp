@@ -323,7 +323,7 @@ TEST(Lower, ASumReadAtAnotherPointThanItsOwnIsUnsupported) {
   group.domain = {4, 4};
   group.reduced = {false, true};
   choose_stored(graph, group);
-  EXPECT_EQ(lowered(graph, group), "unsupported: s");
+  EXPECT_EQ(lowered(graph, group), "unsupported: x");
 }
 
 }  // namespace

@@ -17,6 +17,31 @@ std::string planned(const std::string& text) {
   return to_string(make_plan(graph, inputs, {16, 1}));
 }
 
+// Of equal sizes, so that the second product reads the first one's sums as if they were its own.
+TEST(Plan, WhatReadsSumsAtAnotherPointThanTheirOwnIsAKernelOfItsOwn) {
+  EXPECT_EQ(planned(R"(graph(%a : Float(4, 4, strides=[4, 1], device=cpu),
+      %b : Float(4, 4, strides=[4, 1], device=cpu)):
+  %zero : int = prim::Constant[value=0]()
+  %rows : int[] = prim::Constant[value=[4, 4, 1]]()
+  %row_strides : int[] = prim::Constant[value=[4, 1, 1]]()
+  %dims : int[] = prim::Constant[value=[1]]()
+  %keep : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %ar : Float(4, 4, 1, strides=[4, 1, 1], device=cpu) = aten::as_strided(%a, %rows, %row_strides, %zero)
+  %m : Float(4, 4, 4, strides=[16, 4, 1], device=cpu) = aten::mul(%ar, %b)
+  %s : Float(4, 4, strides=[4, 1], device=cpu) = aten::sum(%m, %dims, %keep, %none)
+  %e : Float(4, 4, strides=[4, 1], device=cpu) = aten::neg(%s)
+  %er : Float(4, 4, 1, strides=[4, 1, 1], device=cpu) = aten::as_strided(%e, %rows, %row_strides, %zero)
+  %n : Float(4, 4, 4, strides=[16, 4, 1], device=cpu) = aten::mul(%er, %b)
+  %t : Float(4, 4, strides=[4, 1], device=cpu) = aten::sum(%n, %dims, %keep, %none)
+  return (%t))"),
+            R"(kernel kernel_mul_sum_neg(%0, %1, out arena+0) 4 work items
+%8 = empty Float [4, 4] strides [4, 1]
+kernel kernel_mul_sum(arena+0, %1, out %8) 4 work items
+2 kernels, 0 library calls, 0 copies, arena of 64 bytes
+)");
+}
+
 TEST(Plan, AWriteToAnInputHappensInPlace) {
   EXPECT_EQ(planned(R"(graph(%a : Float(4, strides=[1], device=cpu)):
   %wait : bool = prim::Constant[value=0]()
