@@ -8,6 +8,7 @@
 
 #include "base/pass_times.h"
 #include "passes/rematerialize.h"
+#include "plan/scalar_epilogue.h"
 
 namespace torch_lazy {
 namespace {
@@ -110,6 +111,12 @@ class ItemLowering {
 
   void run_by_itself(NodeId id) { items_.emplace_back().item = id; }
 
+  NodeId epilogue_of(const FusionGroup& group, const std::vector<LoweredKernel>& kernels) const {
+    const bool scalar = options_.target == codegen::Target::Kind::kCpu && kernels.size() == 1 &&
+                        kernels[0].kernel.axis == codegen::Axis::kReduction;
+    return scalar ? costly_scalar_epilogue(graph_, group, options_.lanes) : kNoId;
+  }
+
   // Splits groups until each is a kernel or a single node.
   void lower_first(const std::vector<Layout>& layouts, FusedItem item) {
     auto* group = std::get_if<FusionGroup>(&item);
@@ -119,7 +126,11 @@ class ItemLowering {
     }
     std::optional<codegen::LowerFailure> failure;
     std::vector<LoweredKernel> kernels = codegen::lower(context(layouts), *group, failure);
-    if (!failure) {
+    const NodeId epilogue = failure ? kNoId : epilogue_of(*group, kernels);
+    if (epilogue != kNoId) {
+      for (FusionGroup& part : split_before(graph_, *group, epilogue))
+        lower_first(layouts, std::move(part));
+    } else if (!failure) {
       items_.push_back({std::move(item), std::move(kernels)});
     } else if (group->nodes.size() == 1) {
       for (const NodeId inlined : group->inlined)

@@ -24,7 +24,7 @@ inline Plan planned(const std::string& text) {
   const auto graph = parse_graph(text);
   std::vector<GraphInput> inputs;
   for (size_t i = 0; i < graph->inputs().size(); ++i)
-    inputs.push_back({uint32_t(i), 4096, 0, false});
+    inputs.push_back({uint32_t(i), 1 << 16, 0, false});
   const CoreGraph core = core_graph_of(*graph, inputs);
   return make_plan(core, inputs, {16, 1, INT64_MAX, true});
 }
