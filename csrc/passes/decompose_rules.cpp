@@ -204,14 +204,12 @@ void discard(const std::vector<Node*>& nodes) {
 
 }  // namespace
 
-bool decompose_node(GraphBuilder& builder, Node* node) {
-  const std::string name = operator_name(node);
-  const Rule* const rule = find_rule(name);
-  if (!rule || !is_plain(node)) return false;
+bool decompose_node(GraphBuilder& builder, Node* node, const Rule& rule) {
+  if (!is_plain(node)) return false;
   Decomposition decomposition(builder, node);
   bool applies = false;
   try {
-    applies = (*rule)(decomposition);
+    applies = rule(decomposition);
   } catch (const NotConstant&) {
     // The rule depends on a number that is an argument of the window.
   }
@@ -225,12 +223,17 @@ bool decompose_node(GraphBuilder& builder, Node* node) {
   }
   for (Value* output : node->outputs()) {
     if (!output->hasUses()) continue;
-    TORCH_INTERNAL_ASSERT(!has_complete_type(output), "the rule of ", name, " left out result %",
-                          output->debugName());
+    TORCH_INTERNAL_ASSERT(!has_complete_type(output), "the rule of ", operator_name(node),
+                          " left out result %", output->debugName());
     output->replaceAllUsesWith(builder.undefined());
   }
   node->destroy();
   return true;
+}
+
+bool decompose_node(GraphBuilder& builder, Node* node) {
+  const Rule* const rule = find_rule(operator_name(node));
+  return rule && decompose_node(builder, node, *rule);
 }
 
 }  // namespace torch_lazy

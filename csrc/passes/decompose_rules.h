@@ -103,6 +103,8 @@ const Rule* find_rule(std::string_view operator_name);
 
 // Replaces the node by what its rule makes, at the end of the graph, and destroys it; false where
 // it stays whole.
+bool decompose_node(GraphBuilder& builder, torch::jit::Node* node, const Rule& rule);
+// By the rule of its operator, where there is one.
 bool decompose_node(GraphBuilder& builder, torch::jit::Node* node);
 // For operators on lists: the node that takes the list of results apart, and the operator with it.
 bool decompose_foreach(GraphBuilder& builder, torch::jit::Node* unpack);

@@ -95,7 +95,7 @@ COST = re.compile(
 @pytest.mark.skipif(torch_lazy.config.backend != "cpu", reason="only the CPU's has kernels")
 def test_the_cost_of_each_kernel_and_call_is_printed(device, setting, capfd):
     setting("debug", 2)
-    x, weight = torch.ones(30, 20).to(device), torch.ones(20, 20).to(device)
+    x, weight = torch.ones(30, 20).to(device), torch.ones(20, 200).to(device)
 
     hot(lambda: (x * 2).exp() @ weight)
 

@@ -23,6 +23,7 @@
 #include "codegen/cache_hints.h"
 #include "codegen/prelude.h"
 #include "codegen/printer.h"
+#include "passes/multiply_in_kernels.h"
 #include "passes/pipeline.h"
 #include "plan/executor.h"
 #include "plan/make_plan.h"
@@ -68,6 +69,17 @@ CpuKernel compile(const codegen::LoweredKernel& lowered, const codegen::Target& 
   return kernel;
 }
 
+// Who computes which matrix products. Under deterministic algorithms all are eager's.
+GraphPass products(const CompileOptions& options, int lanes) {
+  if (options.deterministic) return {};
+  return [&options, lanes](std::shared_ptr<torch::jit::Graph> graph) {
+    std::vector<int64_t> offsets;
+    for (const GraphInput& input : options.inputs) offsets.push_back(input.offset);
+    graph = multiply_in_kernels(std::move(graph), offsets, lanes);
+    return onednn_multiplies_faster() ? choose_products(std::move(graph)) : graph;
+  };
+}
+
 class CpuBackend final : public Backend {
  public:
   std::string device_name() const override { return processor_name(); }
@@ -75,10 +87,8 @@ class CpuBackend final : public Backend {
   std::shared_ptr<Executable> compile(std::shared_ptr<torch::jit::Graph> graph,
                                       const CompileOptions& options) override {
     const codegen::Target machine = target();
-    const bool onednn = onednn_multiplies_faster() && !options.deterministic;
-    const CoreGraph core =
-        core_graph_of(*graph, options.inputs, onednn ? GraphPass(choose_products) : GraphPass(),
-                      options.library_operations);
+    const CoreGraph core = core_graph_of(*graph, options.inputs, products(options, machine.lanes),
+                                         options.library_operations);
     Plan plan = make_plan(
         core, options.inputs,
         {machine.lanes, at::get_num_threads(), config().rematerialize_bytes, options.verify});
