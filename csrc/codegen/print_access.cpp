@@ -117,8 +117,9 @@ std::string AccessPrinter::lane_indices(const Access& access, const Body& body) 
 }
 
 std::string AccessPrinter::mask(ExprId predicate, const Body& body) const {
-  if (predicate == kNoPredicate && !body.masked) return context_.call("lazy_splat_bool", {"true"});
-  if (!body.masked) return read_vector(context_, predicate, body);
+  if (predicate == kNoPredicate && !body.is_masked())
+    return context_.call("lazy_splat_bool", {"true"});
+  if (!body.is_masked()) return read_vector(context_, predicate, body);
   std::string inside = context_.call("lazy_lanes_below", {"n"});
   if (predicate == kNoPredicate) return inside;
   return context_.call("lazy_and", "v_bool", {read_vector(context_, predicate, body), inside});
@@ -144,7 +145,7 @@ std::string AccessPrinter::load(ExprId id, const Body& body) const {
   const std::string gather = "lazy_gather_" + type;
   if (is_contiguous(access)) {
     if (predicated) return context_.call(load, "v_bool", {from, mask(expr.predicate, body)});
-    return body.masked ? context_.call(load, "int", {from, "n"}) : context_.call(load, {from});
+    return body.is_masked() ? context_.call(load, "int", {from, "n"}) : context_.call(load, {from});
   }
   if (predicated || has_vector_index(access)) {
     return context_.call(gather, "v_int64",
@@ -177,7 +178,7 @@ std::string AccessPrinter::store(const Store& store, const Body& body) const {
   if (is_contiguous(access)) {
     if (predicated) {
       call = context_.call(function, "v_bool", {to, value, mask(store.predicate, body)});
-    } else if (body.masked) {
+    } else if (body.is_masked()) {
       call = context_.call(function, "int", {to, value, "n"});
     } else {
       call = context_.call(is_nontemporal(store) ? "lazy_store_nontemporal_" + type : function,
@@ -229,7 +230,7 @@ std::string AccessPrinter::row_pointer(ExprId load) const {
 }
 
 std::string AccessPrinter::count(const Body& body) const {
-  return body.masked ? "n" : std::to_string(context_.target.lanes);
+  return body.is_masked() ? "n" : std::to_string(context_.target.lanes);
 }
 
 }  // namespace torch_lazy::codegen

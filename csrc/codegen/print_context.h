@@ -25,11 +25,13 @@
 namespace torch_lazy::codegen {
 
 // The copy of an unrolled lanes' loop's body that a statement belongs to, and whether only the
-// first `n` lanes are inside of the loop's range.
+// first `n` lanes of the last copy are inside of the loop's range.
 struct Body {
   int copy = 0;
   int copies = 1;
   bool masked = false;
+
+  bool is_masked() const { return masked && copy + 1 == copies; }
 };
 
 struct PrintContext {

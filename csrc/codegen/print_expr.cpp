@@ -55,7 +55,7 @@ std::string value_text(const PrintContext& context, const AccessPrinter& accesse
   }
   if (context.is_rounded_by_stores(id)) return arguments[0];
   // A lane outside of the range has no index, and must not report one.
-  if (expr.op == Op::kWithin && vector && body.masked)
+  if (expr.op == Op::kWithin && vector && body.is_masked())
     arguments[0] = "(n > 0 ? " + arguments[0] + " : 0)";
   // Overloads go by the type of the values: select's first argument is a mask.
   const ExprId value = expr.arguments[expr.op == Op::kSelect ? 1 : 0];

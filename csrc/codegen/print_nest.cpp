@@ -28,13 +28,21 @@ std::string least(const std::string& a, const std::string& b) {
   return a + " < " + b + " ? " + a + " : " + b;
 }
 
+// Whether what is left of the columns behind whole tiles is gone down in pairs of vectors, the
+// second of which may have a mask: a single one would wait for its own sums.
+bool NestPrinter::tile_ends_in_pairs(const Kernel& kernel, const Target& target) {
+  return kernel.axis == Axis::kParallel && !kernel.reduction.empty() && target.lanes == 16;
+}
+
 int NestPrinter::tile_copies(const Kernel& kernel, const Target& target, const Schedule& schedule) {
   if (kernel.axis == Axis::kReduction || schedule.sweeps.empty()) return 1;
   if (target.kind == Target::Kind::kCuda || kernel.parallel.empty()) return 1;
   if (is_unrolled(kernel)) return 1;  // the steps are as good
   int cost = 0;
   for (const Sweep& sweep : schedule.sweeps) cost += cost_of(kernel, sweep);
-  return copies_within(kernel.parallel.back(), cost <= 8 ? 4 : cost <= 24 ? 2 : 1, target.lanes);
+  // Columns are rather read in long pieces: neighbouring lines of memory come together.
+  const int most = cost <= 3 && tile_ends_in_pairs(kernel, target) ? 8 : 4;
+  return copies_within(kernel.parallel.back(), cost <= 8 ? most : cost <= 24 ? 2 : 1, target.lanes);
 }
 
 // Threads that would do again what one does, for a single point, might read what that one has
@@ -339,7 +347,7 @@ void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors
   const bool only_masked = masks && copies == 1 && context_.masks_are_free() && !apart;
   if (only_masked) {
     out_.open("for (int64 i = " + range.first + "; i < " + range.last + "; i += " + step + ")");
-    print_masked(range, print_body);
+    print_masked(range, 1, print_body);
     out_.close();
     return;
   }
@@ -348,10 +356,16 @@ void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors
   out_.open("for (; i + " + step + " <= " + range.last + "; i += " + step + ")");
   print_body({0, copies, false});
   out_.close();
+  if (!whole_vectors && copies > 1 && tile_ends_in_pairs(context_.kernel, context_.target)) {
+    out_.open("for (; i + " + text_of(lanes) + " < " + range.last +
+              "; i += " + text_of(int64_t{2} * lanes) + ")");
+    print_masked(range, 2, print_body);
+    out_.close();
+  }
   if (!whole_vectors) {
     out_.open("for (; i < " + range.last + "; i += " + text_of(lanes) + ")");
     if (masks) {
-      print_masked(range, print_body);
+      print_masked(range, 1, print_body);
     } else {
       print_body(Body{});
     }
@@ -360,11 +374,12 @@ void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors
   out_.close();
 }
 
-void NestPrinter::print_masked(const Range& range, const PrintBody& print_body) {
+void NestPrinter::print_masked(const Range& range, int copies, const PrintBody& print_body) {
   const std::string lanes = text_of(context_.target.lanes);
-  const std::string left = range.last + " - i";
+  std::string left = range.last + " - i";
+  if (copies > 1) left += " - " + text_of(int64_t{copies - 1} * context_.target.lanes);
   out_.line("const int n = " + least(left, lanes) + ";");
-  print_body({0, 1, true});
+  print_body({0, copies, true});
 }
 
 }  // namespace torch_lazy::codegen

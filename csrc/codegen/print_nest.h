@@ -28,6 +28,7 @@ class NestPrinter {
   // How many copies of the body the lanes' loop of a kernel has where the lanes run along a
   // parallel dimension: neighbouring vectors, so that reductions read memory in longer runs.
   static int tile_copies(const Kernel& kernel, const Target& target, const Schedule& schedule);
+  static bool tile_ends_in_pairs(const Kernel& kernel, const Target& target);
 
  private:
   // Indices in [first, last), as source.
@@ -76,7 +77,7 @@ class NestPrinter {
   void print_lanes(const Range& range, int copies, bool whole_vectors, bool apart,
                    const PrintBody& print_body);
 
-  void print_masked(const Range& range, const PrintBody& print_body);
+  void print_masked(const Range& range, int copies, const PrintBody& print_body);
 
   // Of a GPU: a loop over [range) in which each thread loads packets, evaluates the body for each
   // of their elements, and stores packets. `exprs` and `stores` are the body's.

@@ -203,7 +203,7 @@ void ReductionPrinter::accumulate(const Body& body, const std::string& flat_inde
     accumulate_arg(body, value, indices(flat_index), out);
     return;
   }
-  if (along_lanes() && body.masked) {
+  if (along_lanes() && body.is_masked()) {
     const std::string inside = context_.call("lazy_lanes_below", {"n"});
     value = call("lazy_select", argument_type_, {inside, value, identity()});
   }
@@ -223,7 +223,7 @@ void ReductionPrinter::accumulate_arg(const Body& body, const std::string& value
         call("lazy_and", Type::kBool, {is_nan, call("lazy_not", Type::kBool, {was_nan})});
     takes = call("lazy_or", Type::kBool, {takes, first_nan});
   }
-  if (along_lanes() && body.masked) {
+  if (along_lanes() && body.is_masked()) {
     takes = call("lazy_and", Type::kBool, {takes, context_.call("lazy_lanes_below", {"n"})});
   }
   const std::string taken = numbered("b", body.copy);

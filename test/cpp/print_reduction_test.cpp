@@ -122,6 +122,22 @@ TEST(PrintedReduction, OverChunksOfColumns) {
                        {}});
 }
 
+// Tiles are up to 128 columns wide, and a block has several.
+TEST(PrintedReduction, OfColumnsThatAreNoWholeTile) {
+  LoopBuilder builder(Axis::kParallel, {slot(0)}, {slot(1)}, Size::constant(256));
+  builder.kernel.size_slots = 2;
+  const uint32_t x = builder.input(Type::kFloat);
+  const uint32_t y = builder.output(Type::kFloat);
+  const ExprId value = builder.load(x, {one(), slot(0)});
+  const ExprId centered = builder.op(Op::kSub, {value, builder.op(Op::kReduceMax, {value})});
+  builder.store(y, {one()}, builder.op(Op::kReduceSum, {centered}));
+  for (int64_t columns : {3, 16, 100, 128, 131, 250, 400})
+    expect_as_evaluated(builder.kernel, {{random_elements(Type::kFloat, columns * 70),
+                                          Elements(Type::kFloat, columns)},
+                                         {columns, 70},
+                                         {}});
+}
+
 TEST(PrintedReduction, OfWhatDoesNotVaryCountsEveryElement) {
   for (Axis axis : {Axis::kReduction, Axis::kParallel}) {
     LoopBuilder builder(axis, {slot(0)}, {slot(1), slot(2)}, Size::constant(64));
