@@ -86,6 +86,55 @@ class Fuser {
     return false;
   }
 
+  // Whether the node, as part of the group, would read what follows from the group's reductions at
+  // another point than the loops are at: a matrix product that reads another's results.
+  bool reads_at_another_point(const OpenGroup& group, NodeId id) const {
+    const CoreNode& reader = node(id);
+    return std::any_of(reader.inputs.begin(), reader.inputs.end(), [&](ValueId input) {
+      const ValueId base = graph_.base_of(input);
+      const NodeId producer = value(base).producer;
+      return producer != kNoId && group.after.count(producer) &&
+             strides_in_space(reader, input) != own_strides_in_space(group, reader, base);
+    });
+  }
+
+  // The sizes of what a node runs over, those of 1 among them.
+  const Extents& frame_of(const CoreNode& reader) const {
+    const bool reduces = reader.kind == CoreKind::kReduction;
+    return value(reduces ? reader.inputs[0] : reader.outputs[0]).sizes;
+  }
+
+  // By dimension of the node's space, how far apart the elements of the base are that it reads.
+  Extents strides_in_space(const CoreNode& reader, ValueId input) const {
+    const ValueId base = graph_.base_of(input);
+    const CoreValue& read = value(input);
+    const Extents& strides = base == input ? read.strides : node(read.producer).layout.strides;
+    const Extents& frame = frame_of(reader);
+    const size_t missing = frame.size() - read.sizes.size();
+    Extents result;
+    for (size_t d = 0; d < frame.size(); ++d) {
+      if (frame[d] == 1) continue;
+      const bool varies = d >= missing && read.sizes[d - missing] != 1;
+      result.push_back(varies ? strides[d - missing] : 0);
+    }
+    return result;
+  }
+
+  // The same, if it reads at the point where the group's loops are.
+  Extents own_strides_in_space(const OpenGroup& group, const CoreNode& reader, ValueId base) const {
+    Extents own;
+    const CoreValue& made = value(base);
+    for (size_t d = 0; d < made.sizes.size(); ++d)
+      if (made.sizes[d] != 1) own.push_back(made.strides[d]);
+    const bool whole = space_of(graph_, reader).sizes == group.domain;
+    if (!whole || own.size() == group.domain.size()) return own;
+    Extents result;
+    size_t next = 0;
+    for (size_t d = 0; d < group.domain.size(); ++d)
+      result.push_back(group.reduced[d] || next == own.size() ? 0 : own[next++]);
+    return result;
+  }
+
   // A gather reads its source and its checked indices from memory, a join its pieces at other
   // indices than its own.
   bool must_be_outside(NodeId id, int32_t index, const std::vector<ValueId>& read) const {
@@ -137,7 +186,7 @@ class Fuser {
     const OpenGroup& group = groups_[size_t(index)];
     if (group.closed || std::count(candidates.begin(), candidates.end(), index)) return;
     if (!fits(group, space) || too_serial(group, space, read)) return;
-    if (must_be_outside(id, index, read)) return;
+    if (must_be_outside(id, index, read) || reads_at_another_point(group, id)) return;
     // Of all that would be one group, the node included; an input of two of them counts twice.
     size_t nodes = group.nodes.size() + 1, inputs = group.inputs.size() + read.size();
     size_t reductions = group.reductions + (node(id).kind == CoreKind::kReduction);
@@ -273,6 +322,9 @@ class Fuser {
     if (!mergeable(earlier, group) || too_large(earlier.nodes.size() + group.nodes.size(),
                                                 earlier.inputs.size() + group.inputs.size(),
                                                 earlier.reductions + group.reductions))
+      return false;
+    if (std::any_of(group.nodes.begin(), group.nodes.end(),
+                    [&](NodeId id) { return reads_at_another_point(earlier, id); }))
       return false;
     const bool few = earlier.reduces && is_few_of_many(earlier.parallel, earlier.domain);
     return std::all_of(group.inputs.begin(), group.inputs.end(), [&](ValueId input) {
