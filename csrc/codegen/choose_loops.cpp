@@ -195,9 +195,9 @@ class Finisher {
       // Blocks are all the parallelism that a column reduction may have.
       const int64_t share =
           (last + int64_t{2} * context_.threads - 1) / (int64_t{2} * context_.threads);
-      // The vectors of a tile, as NestPrinter::tile_copies has them.
-      const int64_t vectors = share >= int64_t{8} * context_.lanes ? 8 : 4;
-      const int64_t tile = vectors * context_.lanes;
+      // Whole tiles of the most vectors that a printer takes, where that leaves the shares alike.
+      const bool wide = context_.lanes == 16 && share >= 256;
+      const int64_t tile = int64_t{wide ? 8 : 4} * context_.lanes;
       block = std::min(block, std::max(tile, (share + tile - 1) / tile * tile));
     }
     kernel.block = slot(block);

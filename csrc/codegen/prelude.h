@@ -17,6 +17,10 @@ struct Target {
   // kCpu: of every vector type, whatever its elements. 16 needs AVX-512 (F, BW, DQ, VL), 8 needs
   // AVX2 and FMA; 1 and 4 run on any machine. kCuda: 1.
   int lanes = 1;
+
+  // Loads and stores of a vector cost the same with a mask, so that a loop needs no second body for
+  // its end.
+  bool masks_are_free() const { return lanes == 16; }
 };
 
 // The source of `functions` and of what these stand on, each piece once, in order. A function is

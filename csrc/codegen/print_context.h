@@ -29,9 +29,9 @@ namespace torch_lazy::codegen {
 struct Body {
   int copy = 0;
   int copies = 1;
-  bool masked = false;
+  bool last_masked = false;
 
-  bool is_masked() const { return masked && copy + 1 == copies; }
+  bool is_masked() const { return last_masked && copy + 1 == copies; }
 };
 
 struct PrintContext {
@@ -54,9 +54,6 @@ struct PrintContext {
   // Of an overloaded one, whose first value has the type `overload` (see prelude_for).
   std::string call(const std::string& function, const std::string& overload,
                    const std::vector<std::string>& arguments) const;
-  // Loads and stores of a vector cost the same with a mask, so that a loop needs no second body for
-  // its end.
-  bool masks_are_free() const { return target.lanes == 16; }
   bool is_cuda() const { return target.kind == Target::Kind::kCuda; }
   // Of sizes and of what is counted with them.
   std::string index_type() const {

@@ -28,11 +28,24 @@ std::string least(const std::string& a, const std::string& b) {
   return a + " < " + b + " ? " + a + " : " + b;
 }
 
-// Whether what is left of the columns behind whole tiles is gone down in pairs of vectors, the
-// second of which may have a mask: a single one would wait for its own sums.
 bool NestPrinter::tile_ends_in_pairs(const Kernel& kernel, const Target& target) {
-  return kernel.axis == Axis::kParallel && !kernel.reduction.empty() && target.lanes == 16;
+  return kernel.axis == Axis::kParallel && !kernel.reduction.empty() && target.masks_are_free();
 }
+
+namespace {
+
+// Vector registers of the accumulators of one vector of columns.
+int64_t accumulator_registers(const Kernel& kernel) {
+  int64_t bytes = 0;
+  for (const Expr& expr : kernel.exprs) {
+    if (!is_reduction(expr.op)) continue;
+    const bool is_arg = expr.op == Op::kReduceArgMax || expr.op == Op::kReduceArgMin;
+    bytes += bytes_of(kernel.exprs[size_t(expr.arguments[0])].type) + (is_arg ? 8 : 0);
+  }
+  return (bytes + 3) / 4;
+}
+
+}  // namespace
 
 int NestPrinter::tile_copies(const Kernel& kernel, const Target& target, const Schedule& schedule) {
   if (kernel.axis == Axis::kReduction || schedule.sweeps.empty()) return 1;
@@ -41,7 +54,9 @@ int NestPrinter::tile_copies(const Kernel& kernel, const Target& target, const S
   int cost = 0;
   for (const Sweep& sweep : schedule.sweeps) cost += cost_of(kernel, sweep);
   // Columns are rather read in long pieces: neighbouring lines of memory come together.
-  const int most = cost <= 3 && tile_ends_in_pairs(kernel, target) ? 8 : 4;
+  const bool long_pieces =
+      cost <= 3 && accumulator_registers(kernel) <= 2 && tile_ends_in_pairs(kernel, target);
+  const int most = long_pieces ? 8 : 4;
   return copies_within(kernel.parallel.back(), cost <= 8 ? most : cost <= 24 ? 2 : 1, target.lanes);
 }
 
@@ -292,7 +307,7 @@ void NestPrinter::print_row_values(size_t level, const Body& body) {
     if (is_reduction(context_.kernel.exprs[id].op)) continue;  // the sweep has defined it
     if (context_.is_vector(id)) {
       for (int copy = 0; copy < body.copies; ++copy) {
-        print_vector_expr(context_, accesses_, id, {copy, body.copies, body.masked}, out_);
+        print_vector_expr(context_, accesses_, id, {copy, body.copies, body.last_masked}, out_);
       }
     } else if (level > 0) {
       print_scalar_expr(context_, accesses_, id, out_);
@@ -307,7 +322,7 @@ void NestPrinter::print_row_stores(const Body& body) {
     const Store& store = context_.kernel.stores[number];
     const int copies = is_vector_store(context_, store) ? body.copies : 1;
     for (int copy = 0; copy < copies; ++copy) {
-      out_.line(accesses_.store(store, {copy, body.copies, body.masked}));
+      out_.line(accesses_.store(store, {copy, body.copies, body.last_masked}));
     }
   }
   if (context_.shares_steps()) out_.close();
@@ -344,7 +359,7 @@ void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors
     out_.close();
     return;
   }
-  const bool only_masked = masks && copies == 1 && context_.masks_are_free() && !apart;
+  const bool only_masked = masks && copies == 1 && context_.target.masks_are_free() && !apart;
   if (only_masked) {
     out_.open("for (int64 i = " + range.first + "; i < " + range.last + "; i += " + step + ")");
     print_masked(range, 1, print_body);
@@ -353,10 +368,14 @@ void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors
   }
   out_.open("");
   out_.line("int64 i = " + range.first + ";");
-  out_.open("for (; i + " + step + " <= " + range.last + "; i += " + step + ")");
-  print_body({0, copies, false});
-  out_.close();
-  if (!whole_vectors && copies > 1 && tile_ends_in_pairs(context_.kernel, context_.target)) {
+  const bool pairs =
+      !whole_vectors && copies > 1 && tile_ends_in_pairs(context_.kernel, context_.target);
+  if (!pairs || copies > 2 || apart) {
+    out_.open("for (; i + " + step + " <= " + range.last + "; i += " + step + ")");
+    print_body({0, copies, false});
+    out_.close();
+  }
+  if (pairs) {
     out_.open("for (; i + " + text_of(lanes) + " < " + range.last +
               "; i += " + text_of(int64_t{2} * lanes) + ")");
     print_masked(range, 2, print_body);

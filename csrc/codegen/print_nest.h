@@ -28,9 +28,12 @@ class NestPrinter {
   // How many copies of the body the lanes' loop of a kernel has where the lanes run along a
   // parallel dimension: neighbouring vectors, so that reductions read memory in longer runs.
   static int tile_copies(const Kernel& kernel, const Target& target, const Schedule& schedule);
-  static bool tile_ends_in_pairs(const Kernel& kernel, const Target& target);
 
  private:
+  // Whether what is left of the columns behind whole tiles is gone down in pairs of vectors, the
+  // second of which may have a mask: a single one would wait for its own sums.
+  static bool tile_ends_in_pairs(const Kernel& kernel, const Target& target);
+
   // Indices in [first, last), as source.
   struct Range {
     std::string first;

@@ -102,7 +102,8 @@ void NestPrinter::print_fetch_ahead(const std::string& function, uint32_t buffer
                                     const Access& access, const Body& body) {
   const int64_t element = bytes_of(context_.kernel.buffers[buffer].type);
   for (int copy = 0; copy < body.copies; ++copy) {
-    const std::string address = accesses_.address(buffer, access, {copy, body.copies, body.masked});
+    const std::string address =
+        accesses_.address(buffer, access, {copy, body.copies, body.last_masked});
     for (int64_t first = 0; first < context_.target.lanes; first += kLineBytes / element) {
       const std::string ahead = std::to_string(kAheadBytes / element + first);
       out_.line(context_.call(function, {address + " + " + ahead}) + ";");

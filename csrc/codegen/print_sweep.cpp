@@ -114,7 +114,7 @@ void NestPrinter::print_sweep_exprs(const Sweep& sweep, size_t depth, const Body
       continue;
     }
     for (int copy = 0; copy < body.copies; ++copy) {
-      print_vector_expr(context_, accesses_, id, {copy, body.copies, body.masked}, out_);
+      print_vector_expr(context_, accesses_, id, {copy, body.copies, body.last_masked}, out_);
     }
   }
 }
@@ -122,7 +122,8 @@ void NestPrinter::print_sweep_exprs(const Sweep& sweep, size_t depth, const Body
 void NestPrinter::print_innermost(const Sweep& sweep, const Reductions& reductions,
                                   const Body& body) {
   std::vector<Body> copies;
-  for (int copy = 0; copy < body.copies; ++copy) copies.push_back({copy, body.copies, body.masked});
+  for (int copy = 0; copy < body.copies; ++copy)
+    copies.push_back({copy, body.copies, body.last_masked});
   for (const Body& copy : copies) print_prefetches(copy);
   for (ExprId id : sweep.reloaded) {
     const Type type = context_.kernel.exprs[id].type;
@@ -177,12 +178,9 @@ int NestPrinter::sweep_copies(const Sweep& sweep) const {
 
 bool NestPrinter::is_staged(const Sweep& sweep) const {
   const Kernel& kernel = context_.kernel;
-  const Size extent = kernel.reduction.back();
-  const int64_t steps = along_reduction() ? extent.value / context_.target.lanes : extent.value;
   if (kernel.short_sums || is_unrolled(kernel)) return false;
   if (context_.is_cuda() && kernel.thread_loop.holds_row && !kernel.thread_loop.has_rest)
     return false;
-  if (kernel.reduction.size() == 1 && !extent.slot && steps <= kBlockSteps) return false;
   return std::any_of(sweep.reductions.begin(), sweep.reductions.end(),
                      [&](ExprId id) { return is_floating_sum(kernel.exprs[id]); });
 }
