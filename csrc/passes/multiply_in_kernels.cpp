@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/node_operator.h"
@@ -27,10 +29,14 @@ constexpr double kIntegerFactor = 16;
 constexpr int64_t kFew = 4;
 // Unless a matrix is read down its columns, block by block, and does not stay near.
 constexpr int64_t kNearBytes = 512 * 1024;
-// Of a step that transposes a tile of memory; of a sum over the lanes of a vector.
+// Of a step that transposes a tile of memory, as steps of few columns do; of a sum over the lanes
+// of a vector.
 constexpr double kTileFactor = 2;
+constexpr int64_t kWidestTile = 8;  // as in codegen/loop_analysis.h
 constexpr double kOverLanesWork = 4;
-constexpr int64_t kWidestTile = 8;
+// Fewer results than this of a long sum leave cores idle.
+constexpr int64_t kFewResults = 16;
+constexpr int64_t kLongSum = 65536;
 
 // a: [batch,] rows, inner. b: [batch,] inner, columns.
 struct Operands {
@@ -43,9 +49,12 @@ struct Operands {
   int64_t columns() const { return b.sizes.back(); }
 };
 
-// Of one product of the batch.
+// Of one product of the batch. A vector of elements of 8 bytes is two.
 double work_of(const Operands& product, int lanes) {
-  const auto vectors = [&](int64_t elements) { return std::ceil(double(elements) / lanes); };
+  const double registers = std::max(1.0, double(c10::elementSize(product.a.dtype)) / 4);
+  const auto vectors = [&](int64_t elements) {
+    return std::ceil(double(elements) / lanes) * registers;
+  };
   const double rows = double(product.rows()), inner = double(product.inner());
   const double along_columns = rows * vectors(product.columns()) * inner;
   if (product.b.strides.back() == 1) return along_columns;
@@ -53,15 +62,21 @@ double work_of(const Operands& product, int lanes) {
   return rows * double(product.columns()) * (kOverLanesWork + vectors(product.inner()));
 }
 
+// `inner`: the dimension that is summed.
+bool is_read_along(const TensorInfo& matrix, size_t inner) {
+  const size_t last = matrix.sizes.size() - 1;
+  const int64_t bytes =
+      matrix.sizes[last - 1] * matrix.sizes[last] * int64_t(c10::elementSize(matrix.dtype));
+  return matrix.strides[inner] == 1 || bytes <= kNearBytes;
+}
+
 bool is_bound_by_memory(const Operands& product) {
   if (product.inner() == 1) return true;
-  const bool few_rows = product.rows() <= product.columns();
-  if (std::min(product.rows(), product.columns()) > kFew) return false;
-  const TensorInfo& matrix = few_rows ? product.b : product.a;
-  const int64_t stride = matrix.strides[size_t(matrix.dims() - (few_rows ? 2 : 1))];
-  const int64_t bytes = product.inner() * std::max(product.rows(), product.columns()) *
-                        int64_t(c10::elementSize(matrix.dtype));
-  return stride == 1 || bytes <= kNearBytes;
+  const int64_t results = product.batch() * product.rows() * product.columns();
+  if (results > 1 && results < kFewResults && product.inner() >= kLongSum) return false;
+  const size_t last = product.a.sizes.size() - 1;
+  return std::min(product.rows(), product.columns()) <= kFew && is_read_along(product.a, last) &&
+         is_read_along(product.b, last - 1);
 }
 
 bool pays(const Operands& product, int lanes) {
@@ -75,14 +90,24 @@ bool pays(const Operands& product, int lanes) {
   return batch * work_of(product, lanes) <= factor * (kWorkOfCall + (batch - 1) * kWorkOfMatrix);
 }
 
-// Of the arguments `first` and the one behind it, in the dtype it is computed in.
+// The argument with the sizes of the product's space, in the dtype it is computed in: a cast that
+// runs over the same elements as the product is part of its kernel.
+Term operand(Decomposition& d, size_t index, int64_t position, c10::IntArrayRef sizes) {
+  Term term = unsqueeze(d.tensor(index), {position});
+  if (term.dtype() == d.compute()) return term;
+  term.value = d.builder().expand(term.value, sizes);
+  return term.to(d.compute());
+}
+
+// Of the arguments `first` and the one behind it.
 std::optional<Term> product_of(Decomposition& d, size_t first, int lanes) {
   const TensorInfo a = d.tensor(first).info(), b = d.tensor(first + 1).info();
   if (a.dtype == c10::kBool || a.dtype != b.dtype || !pays({a, b}, lanes)) return std::nullopt;
   const int64_t last = a.dims();
-  return sum(unsqueeze(d.operand(first, d.compute()), {last}) *
-                 unsqueeze(d.operand(first + 1, d.compute()), {last - 2}),
-             {last - 1}, /*keepdim=*/false);
+  std::vector<int64_t> sizes = a.sizes;
+  sizes.push_back(b.sizes.back());
+  return sum(operand(d, first, last, sizes) * operand(d, first + 1, last - 2, sizes), {last - 1},
+             /*keepdim=*/false);
 }
 
 // mm, bmm.
@@ -100,14 +125,16 @@ bool finish_vector_product(Decomposition& d, int lanes) {
   const TensorInfo column{b.dtype, b.device, {b.sizes[0], 1}, {b.strides[0], 1}};
   if (a.dtype == c10::kBool || a.dtype != b.dtype || !pays({is_matrix ? a : row, column}, lanes))
     return false;
-  Term vector = d.operand(1, d.compute());
-  if (is_matrix) vector = unsqueeze(vector, {0});
-  return d.finish(sum(d.operand(0, d.compute()) * vector, {a.dims() - 1}, /*keepdim=*/false));
+  Term vector = d.tensor(1);
+  if (is_matrix) vector.value = d.builder().expand(vector.value, a.sizes);
+  return d.finish(sum(d.tensor(0).to(d.compute()) * vector.to(d.compute()), {a.dims() - 1},
+                      /*keepdim=*/false));
 }
 
-// addmm, baddbmm: beta * self + alpha * product, where a beta of 0 ignores self.
+// addmm, baddbmm: beta * self + alpha * product, where a beta of 0 ignores self. An alpha of 0
+// would ignore the product.
 bool finish_product_and_sum(Decomposition& d, int lanes) {
-  if (!d.is_number(3) || !d.is_number(4)) return false;
+  if (!d.is_number(3) || !d.is_number(4) || d.is(4, 0)) return false;
   std::optional<Term> result = product_of(d, 1, lanes);
   if (!result) return false;
   if (!d.is(4, 1)) result = d.operand(4, result->dtype()) * *result;
@@ -120,20 +147,16 @@ bool finish_product_and_sum(Decomposition& d, int lanes) {
 using ProductRule = bool (*)(Decomposition&, int lanes);
 
 ProductRule find_product_rule(const Node& node) {
-  if (node.hasAttribute(kLibraryAttribute)) return nullptr;
-  switch (node.kind()) {
-    case c10::aten::mm:
-    case c10::aten::bmm:
-      return finish_product;
-    case c10::aten::mv:
-    case c10::aten::dot:
-      return finish_vector_product;
-    case c10::aten::addmm:
-    case c10::aten::baddbmm:
-      return finish_product_and_sum;
-    default:
-      return nullptr;
-  }
+  static const std::unordered_map<std::string, ProductRule> rules = {
+      {"aten::mm", finish_product},
+      {"aten::bmm", finish_product},
+      {"aten::mv", finish_vector_product},
+      {"aten::dot", finish_vector_product},
+      {"aten::addmm", finish_product_and_sum},
+      {"aten::baddbmm", finish_product_and_sum}};
+  if (!node.kind().is_aten() || node.hasAttribute(kLibraryAttribute)) return nullptr;
+  const auto rule = rules.find(operator_name(&node));
+  return rule == rules.end() ? nullptr : rule->second;
 }
 
 }  // namespace

@@ -11,11 +11,11 @@ struct Graph;
 
 namespace torch_lazy {
 
-// Products of small matrices, of a matrix and a vector or few of them, of integers, and of small
-// matrices of bfloat16 or half become sums of products of elements, which fuse with what is around
-// them. Larger ones stay calls of a library, which computes with a matrix's parts in registers and
-// costs a call. For backends whose kernels multiply in vectors of `lanes` floats. Expects core
-// operators, and `addmm` where it is still whole. `input_offsets`: as for decompose.
+// Products of small matrices, and of a matrix and a vector or few of them, become sums of products
+// of elements, which fuse with what is around them; of integers, bfloat16 and half larger ones do,
+// where libraries are slower. Others stay calls of a library, which keeps a matrix's parts in
+// registers and costs a call. For backends whose kernels multiply in vectors of `lanes` floats.
+// Expects core operators, and `addmm` where it is still whole. `input_offsets`: as for decompose.
 //
 // Estimates decide, of a kernel's work and of what a call costs; measuring corrects them
 // (runtime/measured_choice.h).

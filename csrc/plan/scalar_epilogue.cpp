@@ -1,5 +1,6 @@
 #include "plan/scalar_epilogue.h"
 
+#include <c10/util/Exception.h>
 #include <c10/util/accumulate.h>
 
 #include <algorithm>
@@ -12,6 +13,13 @@ namespace {
 // Of another kernel, in the units of primitive::cost_of, which are vector instructions: starting
 // it, and its loads and stores.
 constexpr double kKernelCost = 1000;
+
+// Of a polynomial as much as a vector's; an instruction occupies no unit for as long, and waits
+// beside the next point's.
+int scalar_cost(primitive::Op op) {
+  const int cost = primitive::cost_of(op);
+  return cost <= primitive::cost_of(primitive::Op::kDiv) ? 1 : cost;
+}
 
 bool is_pointwise(const CoreNode& node) {
   return node.kind == CoreKind::kPointwise || node.kind == CoreKind::kCopy;
@@ -34,10 +42,10 @@ NodeId costly_scalar_epilogue(const CoreGraph& graph, const FusionGroup& group, 
   for (size_t i = group.nodes.size(); i-- > 0;) {
     const CoreNode& node = graph.nodes[size_t(group.nodes[i])];
     if (!is_pointwise(node) || space_of(graph, node).sizes != parallel) break;
-    if (node.kind == CoreKind::kPointwise) cost += primitive::cost_of(node.op);
+    if (node.kind == CoreKind::kPointwise) cost += scalar_cost(node.op);
     first = group.nodes[i];
   }
-  if (first == group.nodes.front()) return kNoId;
+  TORCH_INTERNAL_ASSERT(first != group.nodes.front(), "a reduction comes before its results");
   const double points = double(c10::multiply_integers(parallel));
   return points * cost * (1 - 1.0 / lanes) > kKernelCost ? first : kNoId;
 }

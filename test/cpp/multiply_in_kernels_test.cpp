@@ -152,6 +152,17 @@ TEST(MultiplyInKernels, AFactorOfZeroIgnoresWhatIsAdded) {
   EXPECT_EQ(product.operators(), "mul sum add ");
 }
 
+TEST(MultiplyInKernels, AFactorOfZeroThatIgnoresTheProductIsTheLibrarys) {
+  Product product = matrices(4, 8, 16);
+  product.call = "aten::addmm(%bias, %a, %b, %one, %zero)";
+  EXPECT_EQ(product.operators(), "addmm ");
+}
+
+TEST(MultiplyInKernels, FewLongSumsAreLeftToALibraryThatSharesThem) {
+  EXPECT_EQ(matrices(1, 1000000, 1).operators(), "mul sum ");
+  EXPECT_EQ(matrices(2, 1000000, 1).operators(), "mm ");
+}
+
 TEST(MultiplyInKernels, WhatWasMeasuredToBeFasterAsALibraryCallStaysOne) {
   const auto graph = parse_graph(matrices(4, 8, 16).text());
   for (auto* node : graph->nodes())

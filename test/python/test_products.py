@@ -82,16 +82,78 @@ def test_small_products_are_eagers(sizes, transposed, dtype):
     )
 
 
-def test_small_products_in_a_row_are_eagers():
+FLOATING = {
+    "baddbmm": lambda a, b, c: torch.baddbmm(c, a, b, beta=0.5, alpha=2),
+    "mv": lambda a, b, c: torch.mv(a[0], b[1, :, 0]).exp(),
+}
+PRODUCTS = {
+    "bmm": lambda a, b, c: torch.bmm(a, b) * 2,
+    "dot": lambda a, b, c: torch.dot(a[0, 0], b[1, :, 0]) + c,
+    "addmm": lambda a, b, c: torch.addmm(c[0], a[0], b[0], beta=3, alpha=-1),
+    "twice": lambda a, b, c: torch.mm(a[0], a[0].t()) - a[0].t().mm(a[0])[0, 0],
+}
+
+
+CASES = [
+    (name, dtype)
+    for dtype in (torch.float32, torch.float16, torch.int8, torch.int32)
+    for name in (FLOATING | PRODUCTS if dtype.is_floating_point else PRODUCTS)
+]
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES, ids=str)
+def test_batches_and_vectors_are_eagers(name, dtype):
+    function = (FLOATING | PRODUCTS)[name]
+    generator = torch.Generator().manual_seed(0)
+    shapes = (5, 6, 20), (5, 20, 7), (5, 6, 7)
+    a, b, c = (torch.randn(*shape, generator=generator).mul(2).to(dtype) for shape in shapes)
+
+    actual, expected = on_device(function, a, b, c), function(a, b, c)
+
+    rounding = torch.finfo(dtype).eps * 8 if dtype.is_floating_point else 0
+    torch.testing.assert_close(actual, expected, rtol=rounding, atol=rounding * 20)
+
+
+def test_a_product_may_be_written_over_what_it_reads():
+    x, w = torch.randn(6, 6), torch.randn(6, 6) / 3
+
+    def step(x, w):
+        y = x.clone()
+        y.copy_(y @ w)
+        return y
+
+    torch.testing.assert_close(on_device(step, x, w), step(x, w))
+
+
+def steps_of(function, *arguments):
+    """The steps of the function's hot window."""
+    lazy = [argument.to("lazy") for argument in arguments]
+    hot(function, *lazy)
+    with torch.lazy.profile() as profile:
+        result = function(*lazy)
+        torch.lazy.synchronize()
+    assert result.device.type == "lazy"
+    return {step.name: step.runs for step in profile.summary.steps}
+
+
+def test_each_of_many_products_in_a_row_is_a_kernel():
     """Of equal sizes: each reads what the one before has summed, at other elements than its own."""
     x, w = torch.randn(6, 6), torch.randn(6, 6) / 3
 
     def step(x, w):
-        for _ in range(5):
-            x = torch.tanh(x @ w.t() + x)
+        for _ in range(9):
+            x = x @ w.t() + 1
         return x
 
     torch.testing.assert_close(on_device(step, x, w), step(x, w))
+    assert steps_of(step, x, w) == {"kernel_mul_sum_add": 9}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_small_product_is_one_kernel_with_what_reads_it(dtype):
+    a, b = torch.randn(4, 8).to(dtype), torch.randn(8, 16).to(dtype)
+
+    assert len(steps_of(lambda a, b: torch.relu(a @ b), a, b)) == 1
 
 
 def test_a_factor_of_zero_ignores_what_is_not_a_number():
@@ -101,16 +163,3 @@ def test_a_factor_of_zero_ignores_what_is_not_a_number():
         return torch.addmm(bias, a, b, beta=0) + 1
 
     torch.testing.assert_close(on_device(step, a, b, bias), step(a, b, bias))
-
-
-def test_small_products_are_kernels():
-    a, b = torch.randn(4, 8, device="lazy"), torch.randn(8, 16, device="lazy")
-
-    hot(lambda: torch.relu(a @ b))
-    with torch.lazy.profile() as profile:
-        result = torch.relu(a @ b)
-        torch.lazy.synchronize()
-    steps = [step.name for step in profile.summary.steps]
-
-    assert result.shape == (4, 16)
-    assert steps == ["kernel_mul_sum_maximum"]
