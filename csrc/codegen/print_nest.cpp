@@ -215,7 +215,7 @@ std::vector<NestPrinter::Digit> NestPrinter::work_item_digits() const {
     } else if (context_.transposes() && i == size_t(kernel.thread_loop.transposed)) {
       digits.push_back({"square", "squares"});
     } else {
-      digits.push_back({"p" + text_of(i), name_of_size(kernel.parallel[i])});
+      digits.push_back({"p" + std::to_string(i), name_of_size(kernel.parallel[i])});
     }
   }
   return digits;
@@ -230,9 +230,9 @@ void NestPrinter::print_digits(const std::vector<Digit>& digits, const std::stri
       out_.line(type + " " + digit.name + " = " + rest + ";");
     } else {
       out_.line(type + " " + digit.name + " = " + rest + " % " + digit.extent + ";");
-      out_.line("const " + context_.index_type() + " item" + text_of(i) + " = " + rest + " / " +
-                digit.extent + ";");
-      rest = "item" + text_of(i);
+      out_.line("const " + context_.index_type() + " item" + std::to_string(i) + " = " + rest +
+                " / " + digit.extent + ";");
+      rest = "item" + std::to_string(i);
     }
   }
 }
@@ -285,7 +285,7 @@ void NestPrinter::print_reduction_range() {
   if (kernel.reduction_total.is(0)) return;
   const size_t chunks = kernel.parallel.size() - (along_reduction() ? 1 : 2);
   const std::string index = "const " + context_.index_type() + " ";
-  out_.line(index + "chunk_first = p" + text_of(chunks) + " * " + reduction_.last + ";");
+  out_.line(index + "chunk_first = p" + std::to_string(chunks) + " * " + reduction_.last + ";");
   out_.line(index + "chunk_last = " +
             least("chunk_first + " + reduction_.last, name_of_size(kernel.reduction_total)) + ";");
   reduction_ = {"chunk_first", "chunk_last"};

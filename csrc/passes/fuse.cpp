@@ -15,6 +15,8 @@ namespace {
 // Of a group. Each accumulates in four vector registers: two vectors in turn, with what rounding
 // lost. Of the 32 some are left for what is summed.
 constexpr size_t kMostReductions = 6;
+// From the casts of a product's operands to its sum.
+constexpr size_t kMostNodesBeforeReduction = 3;
 // Fewer results of a reduction than this leave cores idle if a long domain is read again after it.
 constexpr int64_t kFewResults = 16;
 constexpr int64_t kLongDomain = 65536;
@@ -187,9 +189,15 @@ class Fuser {
     if (group.closed || std::count(candidates.begin(), candidates.end(), index)) return;
     if (!fits(group, space) || too_serial(group, space, read)) return;
     if (must_be_outside(id, index, read) || reads_at_another_point(group, id)) return;
-    // Of all that would be one group, the node included; an input of two of them counts twice.
+    // Of all that would be one group, the node included; an input of two of them counts twice. What
+    // is made for a reduction only takes part if that can as well, or all of it would be stored.
     size_t nodes = group.nodes.size() + 1, inputs = group.inputs.size() + read.size();
     size_t reductions = group.reductions + (node(id).kind == CoreKind::kReduction);
+    if (is_made_for_reduction(id)) {
+      ++reductions;
+      nodes += kMostNodesBeforeReduction;
+      inputs += kMostNodesBeforeReduction;
+    }
     for (const int32_t other : candidates) {
       nodes += groups_[size_t(other)].nodes.size();
       reductions += groups_[size_t(other)].reductions;
@@ -200,6 +208,18 @@ class Fuser {
       if (group_making(source) == index || group.inputs.count(source)) --inputs;
     if (too_large(nodes, inputs, reductions)) return;
     candidates.push_back(index);
+  }
+
+  // Whether the node's only reader is a reduction, or leads to one in the same way.
+  bool is_made_for_reduction(NodeId id) const {
+    for (size_t steps = 0; steps < kMostNodesBeforeReduction; ++steps) {
+      if (node(id).kind == CoreKind::kReduction || node(id).outputs.size() != 1) return false;
+      const std::vector<NodeId>& users = value(node(id).outputs[0]).users;
+      if (users.size() != 1 || users[0] == kNoId) return false;
+      id = users[0];
+      if (node(id).kind == CoreKind::kReduction) return true;
+    }
+    return false;
   }
 
   static bool too_large(size_t nodes, size_t inputs, size_t reductions) {

@@ -28,7 +28,7 @@ constexpr double kIntegerFactor = 16;
 // A product with so few rows or columns is bound by memory, whoever computes it.
 constexpr int64_t kFew = 4;
 // Unless a matrix is read down its columns, block by block, and does not stay near.
-constexpr int64_t kNearBytes = 512 * 1024;
+constexpr int64_t kNearBytes = int64_t{512} * 1024;
 // Of a step that transposes a tile of memory, as steps of few columns do; of a sum over the lanes
 // of a vector.
 constexpr double kTileFactor = 2;

@@ -230,6 +230,25 @@ TEST(Fuse, SixReductionsAreAKernelAtMost) {
             "{r6 | store r6} [4, 8~]\n");
 }
 
+TEST(Fuse, WhatIsMadeForAReductionThatIsTooManyIsMadeInItsKernel) {
+  std::string text = R"(graph(%a : Float(4, 8, strides=[8, 1], device=cpu)):
+  %dims : int[] = prim::Constant[value=[1]]()
+  %keep : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant())";
+  std::string returned;
+  for (const char* number : {"0", "1", "2", "3", "4", "5", "6"}) {
+    text += std::string("\n  %x") + number +
+            " : Float(4, 8, strides=[8, 1], device=cpu) = aten::mul(%a, %a)\n  %r" + number +
+            " : Float(4, strides=[1], device=cpu) = aten::sum(%x" + number +
+            ", %dims, %keep, %none)";
+    returned += (returned.empty() ? "%r" : ", %r") + std::string(number);
+  }
+
+  EXPECT_EQ(fused(text + "\n  return (" + returned + ")"),
+            "{x0, r0, x1, r1, x2, r2, x3, r3, x4, r4, x5, r5 | store r0 r1 r2 r3 r4 r5} [4, 8~]\n"
+            "{x6, r6 | store r6} [4, 8~]\n");
+}
+
 // where(c, x, y) of the ends of three chains of forty nodes each.
 std::string three_chains() {
   std::string text = R"(graph(%a : Bool(8, strides=[1], device=cpu),
