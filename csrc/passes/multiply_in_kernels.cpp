@@ -164,16 +164,16 @@ ProductRule find_product_rule(const Node& node) {
 std::shared_ptr<Graph> multiply_in_kernels(std::shared_ptr<Graph> graph,
                                            c10::IntArrayRef input_offsets, int lanes) {
   const std::vector<Node*> nodes(graph->nodes().begin(), graph->nodes().end());
-  if (std::none_of(nodes.begin(), nodes.end(),
-                   [](const Node* node) { return find_product_rule(*node) != nullptr; }))
-    return graph;
+  std::vector<ProductRule> rules;
+  for (const Node* const node : nodes) rules.push_back(find_product_rule(*node));
+  if (std::ranges::all_of(rules, [](ProductRule rule) { return rule == nullptr; })) return graph;
   GraphBuilder builder(*graph, input_offsets);
   // As in decompose: nodes go to the end of the graph in their order, or what they become does.
-  for (Node* const node : nodes) {
-    if (node->kind() == c10::prim::Constant) continue;
-    const ProductRule rule = find_product_rule(*node);
-    const auto multiply = [&](Decomposition& d) { return rule(d, lanes); };
-    if (!rule || !decompose_node(builder, node, multiply)) node->moveBefore(graph->return_node());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i]->kind() == c10::prim::Constant) continue;
+    const auto multiply = [&](Decomposition& d) { return rules[i](d, lanes); };
+    if (!rules[i] || !decompose_node(builder, nodes[i], multiply))
+      nodes[i]->moveBefore(graph->return_node());
   }
   builder.order_constants();
   return graph;
