@@ -15,6 +15,7 @@
 #include "device/lazy_storage.h"
 #include "device/past_autograd.h"
 #include "device/register.h"
+#include "ops/attention_operator.h"
 #include "ops/one_hot_operator.h"
 #include "ops/philox_operators.h"
 #include "ops/rnn_layer_operator.h"
@@ -158,12 +159,14 @@ void register_device() {
   register_philox_operators();
   register_one_hot_operator();
   register_rnn_layer_operator();
+  register_attention_operator();
   register_guard();
   register_sparse_operators();
   register_nested_operators();
   register_boxed_kernels();
   register_quantized_operators();
   register_composites();
+  register_attention();
   register_recurrent_modules();
   register_collectives();
   register_data_parallel_timer();

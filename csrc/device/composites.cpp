@@ -1,34 +1,25 @@
 // Composite operators that ask for the device and would decompose differently on `lazy` than on the
 // device that it lives on: other kernels, other random numbers, other rounding. Dropout takes the
-// CPU's way where lazy tensors live there. Attention is fused where
-// the CPU fuses it, and where another device chooses its "overrideable" one; any other is composed
-// of products and a softmax. One-hot codes look at the classes at the call, on the CPU, for what is
-// wrong with them: where the number of classes is given that is left to whoever runs the window. A
-// tensor that says where to split is read on the CPU, as PyTorch reads it. TorchScript's tracer has
-// no kernel for `convolution`: it records what PyTorch's composite calls. A layer of an encoder is
-// taken apart as each device's kernel does, so that autocast sees the parts and windows fuse them.
+// CPU's way where lazy tensors live there. One-hot codes look at the classes at the call, on the
+// CPU, for what is wrong with them: where the number of classes is given that is left to whoever
+// runs the window. A tensor that says where to split is read on the CPU, as PyTorch reads it.
+// TorchScript's tracer has no kernel for `convolution`: it records what PyTorch's composite calls.
+// A layer of an encoder is taken apart as each device's kernel does, so that autocast sees the
+// parts and windows fuse them.
 //
 // Registered for AutogradLazy too: a composite operator with a Lazy kernel alone would lose its
 // gradient. Under vmap and torch.func they are decomposed above the device, as everywhere.
-#include <ATen/SDPBackend.h>
 #include <ATen/TracerMode.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/ops/_fused_sdp_choice_ops.h>
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
-#include <ATen/ops/_scaled_dot_product_fused_attention_overrideable.h>
 #include <ATen/ops/_transformer_encoder_layer_fwd_native.h>
 #include <ATen/ops/convolution_native.h>
 #include <ATen/ops/convolution_ops.h>
 #include <ATen/ops/dropout_native.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/logical_not.h>
 #include <ATen/ops/one_hot_native.h>
-#include <ATen/ops/scaled_dot_product_attention_native.h>
 #include <ATen/ops/tensor_split_native.h>
-#include <ATen/ops/zeros_like.h>
 
-#include <limits>
 #include <vector>
 
 #include "base/immortal_library.h"
@@ -42,21 +33,6 @@
 namespace torch_lazy {
 namespace {
 
-// A tensor of the execution device with the metadata of a lazy one and no memory: for code that
-// decides by metadata.
-at::Tensor twin(const at::Tensor& tensor) {
-  const ExecutionDevice& device = execution_device();
-  c10::Storage nothing(c10::Storage::use_byte_size_t{}, 0,
-                       c10::DataPtr(nullptr, device.device(tensor.device().index())), nullptr,
-                       false);
-  at::Tensor twin = at::detail::make_tensor<c10::TensorImpl>(
-      std::move(nothing), c10::DispatchKeySet(device.key), tensor.dtype());
-  twin.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(),
-                                                    tensor.storage_offset());
-  if (tensor.requires_grad()) twin.set_requires_grad(true);
-  return twin;
-}
-
 bool is_lazy(const at::Tensor& tensor) {
   return lazy_impl(tensor) != nullptr;
 }
@@ -64,56 +40,6 @@ bool is_lazy(const at::Tensor& tensor) {
 // A lazy tensor whose operators choose as the CPU's do.
 bool lives_on_cpu(const at::Tensor& tensor) {
   return is_lazy(tensor) && execution_device().is_cpu();
-}
-
-// Which kernel of attention the device takes. A device that registers no choice composes it; what
-// it does with operators that it has no kernel for is no choice.
-at::SDPBackend attention_choice(const at::Tensor& query, const at::Tensor& key,
-                                const at::Tensor& value, const std::optional<at::Tensor>& mask,
-                                double dropout_p, bool is_causal, std::optional<double> scale,
-                                bool enable_gqa) {
-  static const auto choice = c10::Dispatcher::singleton().findSchemaOrThrow(
-      at::_ops::_fused_sdp_choice::name, at::_ops::_fused_sdp_choice::overload_name);
-  if (!choice.hasKernelForDispatchKey(execution_device().key)) return at::SDPBackend::math;
-  std::optional<at::Tensor> mask_twin;
-  if (mask && mask->defined()) mask_twin = twin(*mask);
-  return at::SDPBackend(
-      at::_ops::_fused_sdp_choice::redispatch(inner_keys(), twin(query), twin(key), twin(value),
-                                              mask_twin, dropout_p, is_causal, scale, enable_gqa));
-}
-
-// A boolean mask as the numbers that are added: 0 where it is true, -inf where it is false.
-std::optional<at::Tensor> additive_mask(const std::optional<at::Tensor>& mask,
-                                        c10::ScalarType dtype) {
-  if (!mask || !mask->defined() || mask->scalar_type() != c10::ScalarType::Bool) return mask;
-  return at::zeros_like(*mask, dtype)
-      .masked_fill_(mask->logical_not(), -std::numeric_limits<double>::infinity());
-}
-
-at::Tensor scaled_dot_product_attention(const at::Tensor& query, const at::Tensor& key,
-                                        const at::Tensor& value,
-                                        const std::optional<at::Tensor>& mask, double dropout_p,
-                                        bool is_causal, std::optional<double> scale,
-                                        bool enable_gqa) {
-  const bool all_lazy = is_lazy(query) && is_lazy(key) && is_lazy(value) &&
-                        (!mask || !mask->defined() || is_lazy(*mask));
-  // Whatever is wrong with the arguments is told by PyTorch's own function, which then takes the
-  // math path: no fused kernel is registered for device lazy.
-  const bool may_fuse = all_lazy && query.dim() == 4 && key.dim() == 4 && value.dim() == 4 &&
-                        !(is_causal && mask && mask->defined()) && query.dtype() == key.dtype() &&
-                        query.dtype() == value.dtype();
-  const auto choice =
-      may_fuse ? attention_choice(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa)
-               : at::SDPBackend::math;
-  if (choice == at::SDPBackend::flash_attention && execution_device().is_cpu())
-    return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
-        query, key, value, dropout_p, is_causal, additive_mask(mask, query.scalar_type()), scale));
-  if (choice == at::SDPBackend::overrideable)
-    return std::get<0>(at::_scaled_dot_product_fused_attention_overrideable(
-        query, key, value, additive_mask(mask, query.scalar_type()), dropout_p, is_causal,
-        /*return_debug_mask=*/false, scale));
-  return at::native::scaled_dot_product_attention(query, key, value, mask, dropout_p, is_causal,
-                                                  scale, enable_gqa);
 }
 
 // PyTorch fuses dropout on device types it lists, Lazy among them; the CPU multiplies by noise. So
@@ -163,7 +89,6 @@ void register_composites() {
   below.impl("_transformer_encoder_layer_fwd", at::native::transformer_encoder_layer_forward);
   for (const auto key : {c10::DispatchKey::Lazy, c10::DispatchKey::AutogradLazy}) {
     torch::Library& aten = immortal_library(torch::Library::IMPL, "aten", key);
-    aten.impl("scaled_dot_product_attention", scaled_dot_product_attention);
     aten.impl("dropout", dropout);
     register_group_norm(aten);
     aten.impl("one_hot", one_hot);

@@ -29,6 +29,8 @@ void register_streams(torch::Library& library);
 void register_view_autograd(torch::Library& library);
 // Composite operators that decompose by device: they must choose what eager chooses on the CPU.
 void register_composites();
+// Attention by the kernels of the device that lazy tensors live on.
+void register_attention();
 void register_group_norm(torch::Library& library);
 void register_recurrent_modules();
 // Operators of torch.distributed, and what DistributedDataParallel asks of a device.
