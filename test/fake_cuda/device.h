@@ -52,7 +52,9 @@ class Device {
   int64_t allocations_before_failure = -1;
   int64_t launches_before_failure = -1;
   int64_t graphs_before_failure = -1;
-  int64_t graph_launches = 0;  // for tests
+  // For tests.
+  int64_t graph_launches = 0;
+  int64_t launches_short_of_shared_memory = 0;  // of kernels that did not ask for their share
 
   // Null stands for the legacy default stream. Raises std::invalid_argument for none of ours.
   CUstream_st& stream(CUstream handle);

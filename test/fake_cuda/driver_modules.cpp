@@ -83,11 +83,20 @@ FAKE_CUDA_EXPORT CUresult cuKernelGetAttribute(int* value, CUfunction_attribute 
                                                CUkernel kernel, CUdevice device) {
   return enter(Needs::kInit, [&] {
     if (device != 0) throw Failure{CUDA_ERROR_INVALID_DEVICE};
-    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
-      throw Failure{CUDA_ERROR_INVALID_VALUE};
     const auto* const function = reinterpret_cast<CUfunction>(kernel);
-    *value = static_cast<int>(function->most_shared_bytes -
-                              simt::static_shared_bytes(*function->program, function->name));
+    const size_t declared = simt::static_shared_bytes(*function->program, function->name);
+    switch (attribute) {
+      case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+        *value = static_cast<int>(declared);
+        return;
+      case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        *value = static_cast<int>(function->most_shared_bytes - declared);
+        return;
+      case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        *value = function->shared_percent;
+        return;
+    }
+    throw Failure{CUDA_ERROR_INVALID_VALUE};
   });
 }
 
@@ -97,6 +106,11 @@ FAKE_CUDA_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, i
   return enter(Needs::kInit, [&] {
     if (device != 0) throw Failure{CUDA_ERROR_INVALID_DEVICE};
     auto* const function = reinterpret_cast<CUfunction>(kernel);
+    if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) {
+      if (value < -1 || value > 100) throw Failure{CUDA_ERROR_INVALID_VALUE};
+      function->shared_percent = value;
+      return;
+    }
     const size_t bytes =
         static_cast<size_t>(value) + simt::static_shared_bytes(*function->program, function->name);
     if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
@@ -126,4 +140,8 @@ FAKE_CUDA_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, u
     KernelWork(*function, grid, block, shared_bytes, parameters)
         .enqueue(Device::get().stream(stream));
   });
+}
+
+FAKE_CUDA_EXPORT int64_t fake_cuda_launches_short_of_shared_memory() {
+  return Device::get().launches_short_of_shared_memory;
 }

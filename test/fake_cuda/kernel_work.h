@@ -13,6 +13,7 @@ struct CUfunc_st {
   std::shared_ptr<const torch_lazy::simt::Program> program;
   std::string name;
   size_t most_shared_bytes = 48 << 10;  // of a block, static and dynamic
+  int shared_percent = -1;              // preferred, of a multiprocessor's; -1: none is
 };
 
 namespace torch_lazy::fake_cuda {

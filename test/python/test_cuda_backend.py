@@ -105,6 +105,21 @@ print(metrics["windows"]["hot"] > 0, metrics["fallbacks"])
     assert run_on_device(script) == ["True {}"]
 
 
+def test_kernels_ask_for_shared_memory_for_as_many_blocks_as_a_multiprocessor_has():
+    script = """
+tall, wide = torch.randn(3000, 40).to("lazy"), torch.randn(2, 9000).to("lazy")
+def step():
+    return (tall.t() * 2).contiguous(), tall.sum(0), wide.softmax(-1), wide.sum()
+for _ in range(4):
+    results = step()
+    torch.lazy.synchronize()
+    torch.lazy.wait_for_compiles()
+print(torch.lazy.metrics()["windows_run"] > 0, fake_cuda.launches_short_of_shared_memory())
+"""
+
+    assert run_on_device(script) == ["True 0"]
+
+
 def test_a_step_of_an_optimizer_over_many_tensors_is_few_launches():
     script = """
 import torch_lazy

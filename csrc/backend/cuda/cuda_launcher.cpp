@@ -37,10 +37,13 @@ void* CudaLauncher::failure_word() const {
 
 void CudaLauncher::prepare_thread() const {
   ensure_context(device().index());
-  std::call_once(shared_memory_allowed_, [this] {
-    for (const CudaKernel& kernel : kernels_)
-      if (kernel.shape.shared_bytes > kUsualSharedBytes)
-        allow_shared_bytes(kernel.code->kernel, kernel.shape.shared_bytes, device().index());
+  std::call_once(shared_memory_asked_for_, [this] {
+    for (const auto& [code, shape, immediate_bytes, name] : kernels_) {
+      if (shape.shared_bytes > kUsualSharedBytes)
+        allow_shared_bytes(code->kernel, shape.shared_bytes, device().index());
+      prefer_shared_memory(code->kernel, shape.shared_bytes, shape.block_x * shape.block_y,
+                           device().index());
+    }
   });
 }
 

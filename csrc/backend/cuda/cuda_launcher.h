@@ -34,7 +34,7 @@ class CudaLauncher final : public Launcher {
   Stream current_stream() const;
 
   const std::vector<CudaKernel> kernels_;
-  mutable std::once_flag shared_memory_allowed_;  // to the kernels that want more than the usual
+  mutable std::once_flag shared_memory_asked_for_;
   const c10::impl::DeviceGuardImplInterface& guard_;
   // By the first one's index among the kernels, and how many they are: fewer than in other runs
   // where a run was given up between them. Destroyed before the kernels.

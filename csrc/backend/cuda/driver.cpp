@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <stdexcept>
@@ -128,6 +129,23 @@ void allow_shared_bytes(Kernel kernel, unsigned bytes, c10::DeviceIndex device) 
   check(driver().set_kernel_attribute(KernelAttribute::kMaxDynamicSharedBytes, int(bytes), kernel,
                                       handle_of(device)),
         fmt::format("a kernel cannot have {} bytes of shared memory", bytes));
+}
+
+void prefer_shared_memory(Kernel kernel, unsigned dynamic_bytes, unsigned threads,
+                          c10::DeviceIndex ordinal) {
+  constexpr int kBytesOfDriver = 1 << 10;  // that each block has beside its own
+  const int device = handle_of(ordinal);
+  int bytes = 0;
+  check(driver().kernel_attribute(&bytes, KernelAttribute::kSharedBytes, kernel, device),
+        "the shared memory of a kernel is not known");
+  bytes += int(dynamic_bytes);
+  if (bytes == 0) return;
+  const int64_t blocks = attribute(Attribute::kMaxThreadsPerMultiprocessor, device) / int(threads);
+  const int64_t most = attribute(Attribute::kSharedBytesOfMultiprocessor, device);
+  const int64_t percent = (blocks * (bytes + kBytesOfDriver) * 100 + most - 1) / most;
+  check(driver().set_kernel_attribute(KernelAttribute::kPreferredSharedPercent,
+                                      int(std::min<int64_t>(percent, 100)), kernel, device),
+        "a kernel cannot ask for shared memory");
 }
 
 void ensure_context(c10::DeviceIndex device) {

@@ -32,11 +32,16 @@ enum class Attribute : int {
   kMaxThreadsPerMultiprocessor = 39,
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
+  kSharedBytesOfMultiprocessor = 81,
   kMaxSharedBytesOfBlock = 97,  // of a kernel that asks for them
 };
 
 // CUfunction_attribute
-enum class KernelAttribute : int { kMaxDynamicSharedBytes = 8 };
+enum class KernelAttribute : int {
+  kSharedBytes = 1,  // that its source declares
+  kMaxDynamicSharedBytes = 8,
+  kPreferredSharedPercent = 9,  // of what a multiprocessor can have; the rest is its cache
+};
 
 // Of dynamic shared memory, that a kernel has without asking.
 constexpr unsigned kUsualSharedBytes = 48 << 10;
@@ -119,6 +124,11 @@ DeviceProperties device_properties(c10::DeviceIndex device);
 
 // Lets launches of the kernel have so much dynamic shared memory, at least: plans share kernels.
 void allow_shared_bytes(Kernel kernel, unsigned bytes, c10::DeviceIndex device);
+
+// Asks for as much shared memory as blocks of so many threads have that fill a multiprocessor. Left
+// alone the driver keeps what the kernels before were given, if one block fits into that.
+void prefer_shared_memory(Kernel kernel, unsigned dynamic_bytes, unsigned threads,
+                          c10::DeviceIndex device);
 
 // Makes the device's primary context, which is PyTorch's, the calling thread's, unless it has one:
 // a guard of PyTorch that has changed the device has made the right one current.

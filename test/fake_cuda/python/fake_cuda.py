@@ -61,6 +61,15 @@ def graph_launches() -> int:
     return function()
 
 
+def launches_short_of_shared_memory() -> int:
+    """How many launches there were of kernels for whose blocks a device may give a multiprocessor
+    less shared memory than they could have, since they did not ask."""
+    library = ctypes.CDLL(str(FOLDER / "libcuda.so.1"))
+    function = library.fake_cuda_launches_short_of_shared_memory
+    function.restype = ctypes.c_int64
+    return function()
+
+
 def replace_in_programs(text: str, by: str) -> None:
     """Lets NVRTC see another text in the last place of the first, in all that it compiles next."""
     ctypes.CDLL(str(FOLDER / "libnvrtc.so")).fake_nvrtc_replace(text.encode(), by.encode())
