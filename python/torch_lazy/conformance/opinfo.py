@@ -32,7 +32,7 @@ import torch
 from torch_lazy.conformance.double_reference import as_close_as_eager
 from torch_lazy.conformance.isolated import Outcome, run_isolated, serve
 from torch_lazy.conformance.opinfo_call import FLOAT32, Mode, Run, call
-from torch_lazy.conformance.program import wait_for_compiles
+from torch_lazy.conformance.program import oracle_of, wait_for_compiles
 from torch_lazy.conformance.program_runner import REPETITIONS
 from torch_lazy.conformance.verdicts import (
     FORWARD_FAILS,
@@ -100,7 +100,7 @@ def difference(actual: Any, expected: Any, values: bool = True) -> str | None:
         if expected._is_zerotensor():  # zeros without memory; assert_close would read it
             expected = torch.zeros(expected.shape, dtype=expected.dtype)
         tolerance = {"rtol": 2e-5, "atol": 2e-5} if expected.dtype in GENERATED else {}
-        torch.testing.assert_close(a, expected.detach(), equal_nan=True, **tolerance)
+        torch.testing.assert_close(a, expected.detach().cpu(), equal_nan=True, **tolerance)
     except Exception as error:
         return " ".join(str(error).split())[:200]
     return None
@@ -151,9 +151,10 @@ def judge(
     failures: dict[str, Failure] = {}
     count = 0
     differentiates = mode.differentiates(op)
+    oracle = oracle_of(device)
     for count, sample in enumerate(samples_of(op, limit, mode), 1):
         gradients = differentiates and "gradients" not in failures
-        expected = call(op, sample, "cpu", gradients, mode)
+        expected = call(op, sample, oracle, gradients, mode)
         exact = partial(call, op, sample, "cpu", gradients, mode, double=True)
         for run in range(1, repetitions + 1):
             actual = call(op, sample, device, gradients, mode)

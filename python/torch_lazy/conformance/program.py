@@ -57,6 +57,13 @@ class Program:
         return self.steps[: self.branch_at] + self.branch_tail
 
 
+def oracle_of(device: str) -> str:
+    """The device on which eager says what is right: CUDA, where lazy tensors live there, whose own
+    kernels draw, round and refuse otherwise than the CPU's. Another device need not have any."""
+    lives_on_cuda = device.startswith(LAZY) and torch_lazy.execution_device().type == "cuda"
+    return "cuda" if lives_on_cuda and torch.version.cuda else "cpu"
+
+
 def synchronize(device: str) -> None:
     """Runs what is pending, where the device is one that defers."""
     if device.startswith(LAZY):

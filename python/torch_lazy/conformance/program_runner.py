@@ -19,6 +19,7 @@ from torch_lazy.conformance.program import (
     compiled,
     in_double,
     namespace,
+    oracle_of,
     synchronize,
     variables,
     wait_for_compiles,
@@ -144,9 +145,9 @@ class Interpreter:
 def run_program(
     steps: Sequence[Step], device: str, run: int = 0, expected: Trace | None = None
 ) -> Trace:
-    """One run. `expected` is the CPU's record: if that ended with a failure on data at step k, the
-    device may notice later, so it goes on after k until that very failure surfaces, at the latest
-    at the end."""
+    """One run. `expected` is the oracle's record: if that ended with a failure on data at step k,
+    the device may notice later, so it goes on after k until that very failure surfaces, at the
+    latest at the end."""
     torch.manual_seed(1234)
     machine = Interpreter(device, run)
     late = expected.fatal if expected else None
@@ -179,12 +180,12 @@ def run_program(
     return machine.trace
 
 
-def record_in_double(steps: Sequence[Step], run: int) -> Trace | None:
-    """The CPU's record of the statements in double, as far as they have such a form."""
+def record_in_double(steps: Sequence[Step], oracle: str, run: int) -> Trace | None:
+    """The oracle's record of the statements in double, as far as they have such a form."""
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        return run_program(in_double(steps), "cpu", run)
+        return run_program(in_double(steps), oracle, run)
     finally:
         torch.set_default_dtype(default)
 
@@ -200,20 +201,21 @@ def _not_compiled() -> str | None:
 def check_program(
     program: Program, device: str, branch_runs: int = 1, repetitions: int = REPETITIONS
 ) -> Difference | None:
-    """Runs a program until it is hot, then its branch, each against the CPU; returns the first
+    """Runs a program until it is hot, then its branch, each against eager; returns the first
     difference."""
+    oracle = oracle_of(device)
     plan = [(program.steps, run, str(run + 1)) for run in range(repetitions)]
     if program.branch_tail:
         plan += [(program.branch, run, f"branch {run + 1}") for run in range(branch_runs)]
     counts = program.compiles and device.startswith(LAZY)
     for steps, run, label in plan:
-        expected = run_program(steps, "cpu", run)
+        expected = run_program(steps, oracle, run)
         if counts:
             synchronize(device)
             torch_lazy.reset_metrics()
         actual = run_program(steps, device, run, expected)
         wait_for_compiles(device)
-        exact = functools.cache(functools.partial(record_in_double, steps, run))
+        exact = functools.cache(functools.partial(record_in_double, steps, oracle, run))
         found = compare(expected, actual, label, program.bounds, exact)
         if found:
             return found
