@@ -17,8 +17,10 @@ namespace {
 constexpr int64_t kChunk = 16384;
 // Reductions shorter than this are one work item.
 constexpr int64_t kLongReduction = 4 * kChunk;
-// A GPU wants this many work items; a chunk of fewer steps is not worth one.
-constexpr int64_t kCudaWorkItems = 512;
+// A GPU with fewer work items idles; where there is much to do it wants more of them, so that
+// those who end early find another. A chunk of fewer steps is not worth one.
+constexpr int64_t kLeastCudaWorkItems = 256;
+constexpr int64_t kCudaWorkItems = 2048;
 constexpr int64_t kLeastCudaRowSteps = 8192;
 constexpr int64_t kLeastCudaColumnSteps = 64;
 // Chunks begin where packets do if the whole does.
@@ -226,7 +228,7 @@ std::optional<int64_t> chunk_of_long_reduction(const Draft& draft, Axis lanes, b
   const bool outermost = extents.size() > parallel + 1;
   const int64_t chunks =
       outermost ? extents[parallel] : std::min(kCudaWorkItems / items, steps / least);
-  if (chunks < 2 || items * 2 > kCudaWorkItems || steps / chunks < least) return {};
+  if (chunks < 2 || items > kLeastCudaWorkItems || steps / chunks < least) return {};
   return ((steps + chunks - 1) / chunks + kChunkMultiple - 1) / kChunkMultiple * kChunkMultiple;
 }
 

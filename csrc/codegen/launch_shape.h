@@ -25,8 +25,8 @@ struct LaunchShape {
   bool operator==(const LaunchShape&) const = default;
 };
 
-// For all work items of the kernel, [0, work_items). The grid fills the device once; its blocks go
-// on to the work items beyond.
+// For all work items of the kernel, [0, work_items). The grid fills the device some times; its
+// blocks go on to the work items beyond.
 TORCH_LAZY_API LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits);
 
 }  // namespace torch_lazy::codegen

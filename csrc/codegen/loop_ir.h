@@ -127,7 +127,9 @@ struct ThreadLoop {
   int rows = 1;
   // The parallel dimension along which memory is contiguous for loads that it is not along the
   // lanes: a work item is a square of kColumns elements along both, which goes through shared
-  // memory. For Axis::kParallel without reduction dimensions; -1: there is none.
+  // memory, by kRowsOfSquare rows of threads. For Axis::kParallel without reduction dimensions; -1:
+  // there is none.
+  static constexpr int kRowsOfSquare = 8;
   int transposed = -1;
   bool narrow = false;  // indices have 32 bits
 

@@ -30,7 +30,7 @@ void NestPrinter::print_transposed() {
   print_range("", "block", kernel.parallel.back());
   print_range("square_", "square", kernel.parallel[transposed]);
   print_square_loads();
-  out_.open("for (int row = threadIdx.y; row < square_last - square_first; row += blockDim.y)");
+  open_rows_of_square("square_last - square_first");
   out_.line("const " + index + " " + name_of_index(context_, transposed) +
             " = square_first + row;");
   out_.line("const " + index + " i = first + lane;");
@@ -38,6 +38,15 @@ void NestPrinter::print_transposed() {
   print_work_item_scalars();
   print_tile({0, 1, true});
   out_.close();
+}
+
+// As many steps as a whole square takes, so that a thread has all its loads under way at once.
+void NestPrinter::open_rows_of_square(const std::string& rows) {
+  out_.line("#pragma unroll");
+  out_.open("for (int step = 0; step < " + side_of_square() +
+            "; step += " + std::to_string(ThreadLoop::kRowsOfSquare) + ")");
+  out_.line("const int row = step + (int)threadIdx.y;");
+  out_.line("if (row >= " + rows + ") break;");
 }
 
 void NestPrinter::print_square_loads() {
@@ -52,7 +61,7 @@ void NestPrinter::print_square_loads() {
               name_of_square(context_, id) + "[" + side + "][" + side + " + 1];");
   }
   out_.line("__syncthreads();");  // all have read the square before
-  out_.open("for (int row = threadIdx.y; row < last - first; row += blockDim.y)");
+  open_rows_of_square("last - first");
   out_.open("if (square_first + lane < square_last)");
   for (ExprId id : loads) {
     const std::string load = std::string("lazy_get_") + name_of(kernel.exprs[id].type);

@@ -22,9 +22,9 @@
 // of a block work on one work item together, blockDim.y items are worked on at a time; a grid of
 // any size will do. blockDim.x is 32 or, with blockDim.y = 1, a multiple of 32, both together at
 // most most_threads() (thread_loop.h): by the ThreadLoop `threads` along x where a block holds its
-// rows; 32 times `rows` where threads share its steps; 32 along x where it transposes, the last two
-// with one work item at a time. Of dynamic shared memory a block has shared_bytes(). launch_shape()
-// chooses such a shape.
+// rows; 32 times `rows` where threads share its steps; 32 times ThreadLoop::kRowsOfSquare where it
+// transposes, the last two with one work item at a time. Of dynamic shared memory a block has
+// shared_bytes(). launch_shape() chooses such a shape.
 #pragma once
 
 #include <cstddef>

@@ -143,7 +143,9 @@ inline void expect_emulated(const Kernel& kernel, const KernelArguments& argumen
   }
   if (any_block) return;
   const auto threads = static_cast<uint32_t>(loop.holds_row ? loop.threads : ThreadLoop::kColumns);
-  const auto rows = loop.rows > 1 ? static_cast<uint32_t>(loop.rows) : threads == 32 ? 4u : 1u;
+  uint32_t rows = threads == 32 ? 4 : 1;
+  if (loop.rows > 1) rows = static_cast<uint32_t>(loop.rows);
+  if (loop.transposed >= 0) rows = ThreadLoop::kRowsOfSquare;
   expect_emulated(chosen, arguments, expected, tolerance, {threads, rows});
 }
 
