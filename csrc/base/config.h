@@ -35,8 +35,9 @@ struct Config {
   std::atomic<int64_t> window_operations{16384};
   // Between two looks at a device that runs behind the host, see trace/early_run.h; 0 for none.
   std::atomic<int64_t> early_operations{16};
-  // Bytes that the open window keeps alive longer than eager would.
-  std::atomic<int64_t> window_bytes{int64_t(1) << 30};
+  // Bytes that the open window keeps alive longer than eager would, at most; 0: by the device's
+  // memory, see trace/held_memory.h.
+  std::atomic<int64_t> window_bytes{0};
   std::atomic<int64_t> compile_seconds{60};  // see runtime/compile_watch.h; 0 for no limit
   // From this size on, a kernel may rematerialize what another one made: see
   // passes/rematerialize.h. What a core's cache does not hold until it is read, with all that is

@@ -223,8 +223,9 @@ std::vector<Setting> size_settings() {
           "for by no fork and no end of the process; 0: never"),
       number("window_operations", &Config::window_operations, 1, int64_t(1) << 31,
              "most operations in a window"),
-      number("window_bytes", &Config::window_bytes, 1, INT64_MAX,
-             "most bytes of pending results and dead inputs that a deferring window holds"),
+      number("window_bytes", &Config::window_bytes, 0, INT64_MAX,
+             "most bytes of pending results and dead inputs that a deferring window holds; 0: a "
+             "sixteenth of a GPU's memory, 1 GiB at least and elsewhere"),
       number(
           "early_operations", &Config::early_operations, 0, int64_t(1) << 31,
           "on a device that runs behind the host: after how many more operations of a hot window "

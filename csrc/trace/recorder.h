@@ -145,7 +145,7 @@ class Recorder {
              config().window_operations.load(std::memory_order_relaxed))
       close(lock, {FlushReason::kOperationsLimit});
     else if (window_.mode() == Window::Mode::kDeferring &&
-             window_.held_bytes() > config().window_bytes.load(std::memory_order_relaxed))
+             window_.held_bytes() > window_.most_held_bytes())
       close(lock, {FlushReason::kBytesLimit});
   }
 

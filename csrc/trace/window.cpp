@@ -17,6 +17,7 @@
 #include "profile/range.h"
 #include "profile/running_window.h"
 #include "runtime/verify.h"
+#include "trace/held_memory.h"
 #include "trace/number_input.h"
 #include "trace/profiled_window.h"
 #include "trace/run_failure.h"
@@ -78,6 +79,7 @@ void Window::open(const TraceKey& key, Mode mode) {
   opened_ = std::chrono::steady_clock::now();
   watched_ = is_observed();
   if (execution_device().guard) stream_ = current_stream(key.device);
+  if (mode == Mode::kDeferring) most_held_bytes_ = torch_lazy::most_held_bytes(key.device);
   mode_ = mode;
 }
 

@@ -171,8 +171,9 @@ class Window {
   void add_snapshot(const at::Tensor& cpu_tensor);
   size_t inputs() const { return inputs_.size(); }
   void drop_inputs(size_t kept);
-  // Bytes that it keeps alive longer than eager would, see Config::window_bytes.
+  // Bytes that it keeps alive longer than eager would, and how many a deferring window may.
   int64_t held_bytes() const { return held_bytes_; }
+  int64_t most_held_bytes() const { return most_held_bytes_; }
 
   // --- Running it. The lock is released meanwhile and running() keeps other threads out. Pending
   // storages get their memory. Returned is the error of an operation that failed: what it and those
@@ -237,7 +238,7 @@ class Window {
   SharedInputs shared_;
   std::vector<at::Tensor> inputs_;
   std::unique_ptr<EarlyRun> early_;
-  int64_t held_bytes_ = 0;
+  int64_t held_bytes_ = 0, most_held_bytes_ = 0;
 };
 
 inline uint32_t Window::share_storage(StorageState& storage, const c10::TensorImpl& tensor,
