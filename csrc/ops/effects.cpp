@@ -112,9 +112,11 @@ void judge_returns(const c10::FunctionSchema& schema, const Name& name,
 }
 
 void judge_data_dependence(const c10::OperatorHandle& op, const Name& name, Effects& effects) {
-  // The CPU's flash attention has the tag for its dropout, which it refuses to do.
-  effects.random = (op.hasTag(at::Tag::nondeterministic_seeded) &&
-                    name.base != "_scaled_dot_product_flash_attention_for_cpu") ||
+  // The CPU's flash attention has the tag for its dropout, which it refuses to do; gradients of
+  // attention have it for the dropout whose random state they are given.
+  const bool draws = name.base != "_scaled_dot_product_flash_attention_for_cpu" &&
+                     !name.base.ends_with("_backward");
+  effects.random = (op.hasTag(at::Tag::nondeterministic_seeded) && draws) ||
                    effects_table::random(name.base) != nullptr;
   // Integer division fails only with a rounding mode; plain division is too common to be called
   // fallible.
