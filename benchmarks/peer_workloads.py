@@ -196,9 +196,8 @@ def gpt(bf16: bool) -> Callable[[bool], Parts]:
     return make
 
 
+# The quickest to compile first: time may be short.
 WORKLOADS = [
-    Workload("gpt", "GPT, 6 layers of 512, 16 x 256 tokens, AdamW", gpt(bf16=False)),
-    Workload("gpt_bf16", "the same under autocast to bf16", gpt(bf16=True)),
     Workload("mlp", "MLP 784-256-128-10, batch 64, Adam", _mlp),
     Workload("chain_4k", "20 pointwise operations on 4,096 elements", _pointwise(4096, 512)),
     Workload("chain_32m", "the same on 33,554,432 elements", _pointwise(1 << 25, 4096)),
@@ -206,6 +205,8 @@ WORKLOADS = [
     Workload("cross_entropy", "cross entropy, 4096 x 32768", _cross_entropy),
     Workload("llama_block", "Llama block of 1024, 8 x 512 tokens", _llama_block(bf16=False)),
     Workload("llama_bf16", "the same under autocast to bf16", _llama_block(bf16=True)),
+    Workload("gpt", "GPT, 6 layers of 512, 16 x 256 tokens, AdamW", gpt(bf16=False)),
+    Workload("gpt_bf16", "the same under autocast to bf16", gpt(bf16=True)),
 ]
 
 

@@ -87,7 +87,8 @@ def _build(facts: Part) -> list[str]:
 def _correctness(facts: Part) -> list[str]:
     written = [
         "## Correctness",
-        "Against eager on the same device, the kit against eager on the CPU.",
+        "Against eager on the same device. Of the kit operators and random programs are compared\n"
+        "so, the rest with eager on the CPU.",
     ]
     if samples := facts.get("samples"):
         failed = {name: why for name, why in samples.items() if why}
