@@ -413,3 +413,19 @@ for name, value in loaded.items():
 """
 
     assert printed(script) == ["x lazy True", "part lazy True", "cuda cuda True"]
+
+
+# ---------------------------------------------------------------- optimizers
+
+
+@pytest.mark.parametrize(("device", "foreach"), [("cpu", False), ("cuda", True)])
+def test_the_default_form_of_an_optimizer_is_that_of_the_device(device, foreach):
+    script = """
+from torch.optim.optimizer import _default_to_fused_or_foreach
+parameter = nn.Parameter(x)
+print(_default_to_fused_or_foreach([parameter], differentiable=False))
+"""
+
+    assert run_on_device(
+        _PRELUDE + script, TORCH_LAZY_DEVICE=device, TORCH_LAZY_BACKEND="reference"
+    ) == [str((False, foreach))]
