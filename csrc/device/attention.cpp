@@ -158,14 +158,13 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                                   scale, enable_gqa);
 }
 
-// ---------------------------------------------------------------- CUDA's operators, on lazy
-// tensors
+// ---------------------------------------------------------------- CUDA's operators
 
 c10::IValue argument(const c10::FunctionSchema& schema, const torch::jit::Stack& stack,
-                     const char* name, c10::IValue otherwise = {}) {
+                     const char* name, const c10::IValue& otherwise = {}) {
   const std::optional<int> index = schema.argumentIndexWithName(name);
   const size_t first = stack.size() - schema.arguments().size();
-  return index ? stack[first + size_t(*index)] : std::move(otherwise);
+  return index ? stack[first + size_t(*index)] : otherwise;
 }
 
 // The rest of what the operators return: lengths of sequences where batches are packed, of which
@@ -173,8 +172,8 @@ c10::IValue argument(const c10::FunctionSchema& schema, const torch::jit::Stack&
 void attend(AttentionKind kind, const c10::OperatorHandle& op, c10::DispatchKeySet keys,
             torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
-  const auto given = [&](const char* name, c10::IValue otherwise = {}) {
-    return argument(schema, *stack, name, std::move(otherwise));
+  const auto given = [&](const char* name, const c10::IValue& otherwise = {}) {
+    return argument(schema, *stack, name, otherwise);
   };
   const Tensor query = given("query").toTensor(), key = given("key").toTensor();
   if (given("dropout_p").toDouble() != 0 || !is_lazy(query)) return boxed_kernel(op, keys, stack);

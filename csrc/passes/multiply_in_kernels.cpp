@@ -165,6 +165,7 @@ std::shared_ptr<Graph> multiply_in_kernels(std::shared_ptr<Graph> graph,
                                            c10::IntArrayRef input_offsets, int lanes) {
   const std::vector<Node*> nodes(graph->nodes().begin(), graph->nodes().end());
   std::vector<ProductRule> rules;
+  rules.reserve(nodes.size());
   for (const Node* const node : nodes) rules.push_back(find_product_rule(*node));
   if (std::ranges::all_of(rules, [](ProductRule rule) { return rule == nullptr; })) return graph;
   GraphBuilder builder(*graph, input_offsets);
