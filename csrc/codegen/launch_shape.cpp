@@ -11,7 +11,8 @@ constexpr int64_t kWarp = 32;
 constexpr int64_t kWarpsOfBlock = 8;  // with a work item each
 constexpr int64_t kLargestBlock = 1024;
 // Times that a grid may fill the device: blocks that end early make room for others, where those of
-// one filling would wait for the slowest. On an H200 a softmax takes .94 of the time.
+// one filling would wait for the slowest. On an H200 a pointwise kernel takes .96 to .98 of the
+// time.
 constexpr int64_t kMostFillings = 16;
 // Elements along the lanes that a thread of a work item goes through: more want more threads, and
 // where there are few work items, fewer than the other number are worth a thread.
