@@ -176,7 +176,9 @@ void attend(AttentionKind kind, const c10::OperatorHandle& op, c10::DispatchKeyS
     return argument(schema, *stack, name, otherwise);
   };
   const Tensor query = given("query").toTensor(), key = given("key").toTensor();
-  if (given("dropout_p").toDouble() != 0 || !is_lazy(query)) return boxed_kernel(op, keys, stack);
+  const bool on_cuda = execution_device().key == c10::DispatchKey::CUDA;
+  if (given("dropout_p").toDouble() != 0 || !is_lazy(query) || !on_cuda)
+    return boxed_kernel(op, keys, stack);
   auto [output, logsumexp] = fused_attention(
       kind, query, key, given("value").toTensor(), given("attn_bias").toOptional<Tensor>(),
       given("compute_log_sumexp", true).toBool(), given("is_causal").toBool(),

@@ -153,3 +153,16 @@ print(torch.Generator("lazy:1").device)
         "True",
         "lazy:1",
     ]
+
+
+def test_attention_that_the_device_has_under_a_name_of_cuda_s_is_its_own(accelerator_site):
+    script = """
+def efficient(query, key, value, *rest, **scale):
+    none = query.new_empty(0)
+    return query + 5, none, none, none
+library.impl("_scaled_dot_product_efficient_attention", efficient, "PrivateUse1")
+result = torch.ops.aten._scaled_dot_product_efficient_attention(q, q, q, None, False)[0]
+print(torch.equal(result.cpu(), q.cpu() + 5))
+"""
+
+    assert printed(accelerator_site, ATTENTION + script) == ["True"]

@@ -108,6 +108,11 @@ def shrink(
     return best, difference
 
 
+def program_of(seed: int, profile: str, device: str, operations: int | None = None) -> Program:
+    """The seed's program for the device: on CUDA a bad index ends the whole process."""
+    return generate(seed, profile, operations, errors=oracle_of(device) == "cpu")
+
+
 def checked_seed(
     seed: int,
     profile: str,
@@ -117,8 +122,7 @@ def checked_seed(
     repetitions: int = REPETITIONS,
 ) -> dict[str, str] | None:
     """The (shrunk) program of the seed and its first difference, or None if the device agrees."""
-    # A bad index ends CUDA for the whole process.
-    program = generate(seed, profile, operations, errors=oracle_of(device) == "cpu")
+    program = program_of(seed, profile, device, operations)
     found = check_program(program, device, repetitions=repetitions)
     if found is None:
         return None
@@ -155,7 +159,7 @@ def main(arguments: list[str] | None = None) -> int:
     argv = _arguments(arguments)
 
     def script_of(seed: int) -> str:
-        return listing(generate(seed, argv.profile, argv.operations), argv.device)
+        return listing(program_of(seed, argv.profile, argv.device, argv.operations), argv.device)
 
     if argv.show is not None:
         print(script_of(argv.show))
