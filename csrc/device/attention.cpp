@@ -4,8 +4,8 @@
 // features before is that of ATen/native/transformers/attention.cpp.
 //
 // Gradients are those of PyTorch's own operators, which are called here with lazy tensors. CUDA's
-// are recorded under another name (ops/attention_operator.h) unless they drop out: then they draw
-// random numbers, and run at the call.
+// are recorded under another name (ops/attention_operator.h). Attention that drops out is composed
+// on CUDA.
 #include <ATen/SDPBackend.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -139,10 +139,13 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   const bool may_fuse = all_lazy && query.dim() == 4 && key.dim() == 4 && value.dim() == 4 &&
                         !(is_causal && is_given(mask)) && query.dtype() == key.dtype() &&
                         query.dtype() == value.dtype();
-  const SDPBackend choice =
-      may_fuse ? attention_choice(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa)
-               : SDPBackend::math;
   const bool on_cuda = execution_device().key == c10::DispatchKey::CUDA;
+  // CUDA's kernels return the state of what they drop out in memory of the host.
+  const bool drops_out = on_cuda && dropout_p != 0;
+  const SDPBackend choice =
+      may_fuse && !drops_out
+          ? attention_choice(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa)
+          : SDPBackend::math;
   if (choice == SDPBackend::flash_attention && execution_device().is_cpu())
     return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
         query, key, value, dropout_p, is_causal, additive_mask(mask, query.scalar_type()), scale));

@@ -114,24 +114,17 @@ def test_a_boolean_mask_is_added_as_numbers_that_the_kernel_takes(kind, strides)
     assert said(script, kind) == [f"[('{kind}', {strides}), '{kind} backward'] 0", "True"]
 
 
-def test_with_dropout_it_draws_random_numbers_at_the_call():
+def test_attention_that_drops_out_is_composed():
     script = """
 inputs = heads()
-for dropout_p in (0.0, 0.5):
-    hot(lambda: step(inputs, dropout_p=dropout_p))
-    called.clear()
-    out = F.scaled_dot_product_attention(*inputs, dropout_p=dropout_p)
-    print(called)
-    torch.lazy.synchronize()
-    print(called)
+hot(lambda: step(inputs, dropout_p=0.5))
+called.clear()
+out, *gradients = step(inputs, dropout_p=0.5)
+torch.lazy.synchronize()
+print(called, all(g.abs().sum() > 0 for g in gradients))
 """
 
-    assert said(script, "efficient") == [
-        "[]",
-        "[('efficient', 0.0)]",
-        "[('efficient', 0.5)]",
-        "[('efficient', 0.5)]",
-    ]
+    assert said(script, "efficient") == ["[] True"]
 
 
 def test_without_gradients_no_logarithms_of_sums_are_asked_for():
