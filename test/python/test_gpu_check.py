@@ -77,3 +77,23 @@ def test_an_unknown_stage_is_refused_with_those_there_are(tmp_path):
 
     assert done.returncode == 2
     assert "there is no stage 'speed': there are build, correctness, " in done.stderr
+
+
+def test_the_page_names_files_without_the_folders_of_the_machine(tmp_path):
+    facts = {"package": "was built", "backends": ["cuda: by /usr/lib64/libcuda.so.1 (a/b.py)"]}
+    part = {
+        "stage": "build",
+        "machine": {"device": None, "date": "today"},
+        "state": "failed",
+        "reason": "it fails",
+        "seconds": 1.0,
+        "facts": facts,
+        "output": 'File "/home/someone/tree/tools/try.py", line 1',
+    }
+    (tmp_path / "build.json").write_text(json.dumps(part))
+
+    gpu_check("page", "--results", tmp_path)
+
+    page = (tmp_path / "gpu-results.md").read_text()
+    assert "- `cuda: by libcuda.so.1 (a/b.py)`" in page
+    assert 'File "try.py", line 1' in page

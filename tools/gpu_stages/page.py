@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -75,13 +76,18 @@ def _states(parts: Mapping[str, Part]) -> str:
 
 
 def _failure(name: str, part: Part) -> str:
-    end = "\n".join(part["output"].rstrip().splitlines()[-_OUTPUT_SHOWN:])
+    end = _without_folders("\n".join(part["output"].rstrip().splitlines()[-_OUTPUT_SHOWN:]))
     return f"## How stage {name} ended\n\n{part['reason']}\n\n```\n{end}\n```"
 
 
+def _without_folders(text: str) -> str:
+    """Files by their names: where they lay is that machine's."""
+    return re.sub(r"(?<![\w./:])/(?:[\w.+-]+/)+([\w.+-]+)", r"\1", text)
+
+
 def _build(facts: Part) -> list[str]:
-    lines = [f"The package {facts['package']}.", *(f"- `{line}`" for line in facts["backends"])]
-    return ["## Build", lines[0], "\n".join(lines[1:])]
+    backends = [f"- `{_without_folders(line)}`" for line in facts["backends"]]
+    return ["## Build", f"The package {facts['package']}.", "\n".join(backends)]
 
 
 def _correctness(facts: Part) -> list[str]:
