@@ -105,8 +105,9 @@ Mask aligned_bias(const Mask& bias, const Tensor& query, const Tensor& key) {
 }
 
 Tensor cuda_attention(SDPBackend choice, const Tensor& query, const Tensor& key,
-                      const Tensor& value, const Mask& mask, double dropout_p, bool is_causal,
+                      const Tensor& value, const Mask& mask, bool is_causal,
                       std::optional<double> scale) {
+  constexpr double kNoDropout = 0;
   const bool keeps_logsumexp =
       c10::GradMode::is_enabled() &&
       (query.requires_grad() || key.requires_grad() || value.requires_grad());
@@ -114,17 +115,17 @@ Tensor cuda_attention(SDPBackend choice, const Tensor& query, const Tensor& key,
   if (choice == SDPBackend::cudnn_attention) {
     constexpr double kMasked = -65504;  // cuDNN does not take infinity there
     return std::get<0>(at::_scaled_dot_product_cudnn_attention(
-        query, key, value, additive_mask(mask, dtype, kMasked), keeps_logsumexp, dropout_p,
+        query, key, value, additive_mask(mask, dtype, kMasked), keeps_logsumexp, kNoDropout,
         is_causal, /*return_debug_mask=*/false, scale));
   }
   if (choice == SDPBackend::efficient_attention)
     return std::get<0>(at::_scaled_dot_product_efficient_attention(
         query, key, value, aligned_bias(additive_mask(mask, dtype), query, key), keeps_logsumexp,
-        dropout_p, is_causal, scale));
+        kNoDropout, is_causal, scale));
   constexpr int64_t kFeatures = 8;  // of which flash attention takes multiples
   const int64_t features = query.size(-1);
   const Tensor output = std::get<0>(at::_scaled_dot_product_flash_attention(
-      padded(query, kFeatures), padded(key, kFeatures), padded(value, kFeatures), dropout_p,
+      padded(query, kFeatures), padded(key, kFeatures), padded(value, kFeatures), kNoDropout,
       is_causal, /*return_debug_mask=*/false, scale.value_or(1 / std::sqrt(double(features)))));
   return output.size(-1) == features ? output : output.slice(-1, 0, features);
 }
@@ -152,7 +153,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   if (on_cuda &&
       (choice == SDPBackend::flash_attention || choice == SDPBackend::efficient_attention ||
        choice == SDPBackend::cudnn_attention))
-    return cuda_attention(choice, query, key, value, mask, dropout_p, is_causal, scale);
+    return cuda_attention(choice, query, key, value, mask, is_causal, scale);
   if (choice == SDPBackend::overrideable)
     return std::get<0>(at::_scaled_dot_product_fused_attention_overrideable(
         query, key, value, additive_mask(mask, query.scalar_type()), dropout_p, is_causal,
