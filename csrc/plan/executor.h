@@ -50,6 +50,8 @@ class TORCH_LAZY_API Launcher {
   c10::Device device() const { return device_; }
   const Traits& traits() const { return traits_; }
 
+  // The calling thread is about to do steps of a run, of which others may have done those before.
+  virtual void enter_thread() const {}
   virtual at::Tensor empty(c10::IntArrayRef sizes, c10::IntArrayRef strides,
                            c10::ScalarType dtype) const;
   // Memory of the arena, freed when the run ends.

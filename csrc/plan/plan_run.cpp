@@ -91,6 +91,7 @@ void PlanRun::proceed(size_t end, const StepObserver* observer) {
   blocking_ = config().blocking;
   watched_ = observer != nullptr || blocking_ || shown_;
   try {
+    launcher_.enter_thread();
     if (at_ == 0 && plan_.arena_bytes > 0 && !arena_)
       arena_ = launcher_.allocate(size_t(plan_.arena_bytes));
     for (; at_ < end; ++at_) {

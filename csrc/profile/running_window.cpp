@@ -5,8 +5,9 @@
 
 namespace torch_lazy {
 
-RunningWindow::RunningWindow(const Tape& tape, c10::ArrayRef<uint32_t> operations, bool shown)
-    : tape_(tape), operations_(operations), shown_(shown), outer_(of_thread_) {
+RunningWindow::RunningWindow(c10::ArrayRef<Tape::Entry> entries, c10::ArrayRef<uint32_t> operations,
+                             bool shown)
+    : entries_(entries), operations_(operations), shown_(shown), outer_(of_thread_) {
   of_thread_ = this;
 }
 
@@ -21,7 +22,7 @@ const Tape::Entry* RunningWindow::entry(int64_t node) const {
     if (operation >= operations_.size()) return nullptr;
     operation = operations_[operation];
   }
-  return operation < tape_.size() ? &tape_.entry(operation) : nullptr;
+  return operation < entries_.size() ? &entries_[operation] : nullptr;
 }
 
 std::vector<LocationId> lines_of_nodes(c10::ArrayRef<int64_t> nodes) {

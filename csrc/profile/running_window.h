@@ -15,9 +15,10 @@ namespace torch_lazy {
 // The scope of such a run, on the thread that it is in.
 class RunningWindow {
  public:
-  // `operations`: of the tape, by node of the graph that runs; none where the tape itself does.
-  // Both outlive the scope. `shown`: the steps are shown to profiles.
-  RunningWindow(const Tape& tape, c10::ArrayRef<uint32_t> operations, bool shown);
+  // `entries`: of the tape, as far as it is known. `operations`: of them, by node of the graph that
+  // runs; none where the tape itself does. Both outlive the scope. `shown`: the steps are shown to
+  // profiles.
+  RunningWindow(c10::ArrayRef<Tape::Entry> entries, c10::ArrayRef<uint32_t> operations, bool shown);
   ~RunningWindow();
   RunningWindow(const RunningWindow&) = delete;
   RunningWindow& operator=(const RunningWindow&) = delete;
@@ -42,7 +43,7 @@ class RunningWindow {
 
   const Tape::Entry* entry(int64_t node) const;
 
-  const Tape& tape_;
+  const c10::ArrayRef<Tape::Entry> entries_;
   const c10::ArrayRef<uint32_t> operations_;
   const bool shown_;
   int64_t node_ = -1;  // none yet

@@ -181,6 +181,7 @@ class Tape {
   bool is_open() const { return open_; }
   size_t size() const { return entries_.size(); }
   const Entry& entry(size_t index) const { return entries_[index]; }
+  c10::ArrayRef<Entry> entries() const { return entries_; }
   c10::ArrayRef<uint64_t> words(size_t index) const;    // argument words of an operation
   c10::ArrayRef<uint64_t> outputs(size_t index) const;  // output words of an operation
   // Argument words of the entry that begin() opened.

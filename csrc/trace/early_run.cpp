@@ -1,9 +1,14 @@
 #include "trace/early_run.h"
 
+#include <c10/core/StreamGuard.h>
+
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <utility>
 
+#include "profile/running_window.h"
+#include "tape/operator_warnings.h"
 #include "trace/number_input.h"
 
 namespace torch_lazy {
@@ -18,29 +23,71 @@ size_t known_nodes(const WindowGraph& graph, const Tape& tape) {
 
 }  // namespace
 
-std::unique_ptr<EarlyRun> EarlyRun::begin(const std::shared_ptr<const Version>& version) {
+std::unique_ptr<EarlyRun> EarlyRun::begin(const std::shared_ptr<const Version>& version,
+                                          EarlyThread& thread, const GlobalState& state,
+                                          std::optional<c10::Stream> stream) {
   std::unique_ptr<StagedRun> run = version->executable->begin_run();
   if (!run) return nullptr;
-  return std::unique_ptr<EarlyRun>(new EarlyRun(version, std::move(run)));
+  return std::unique_ptr<EarlyRun>(new EarlyRun(version, std::move(run), thread, state, stream));
 }
 
-EarlyRun::EarlyRun(const std::shared_ptr<const Version>& version, std::unique_ptr<StagedRun> run)
+EarlyRun::EarlyRun(const std::shared_ptr<const Version>& version, std::unique_ptr<StagedRun> run,
+                   EarlyThread& thread, const GlobalState& state, std::optional<c10::Stream> stream)
     : version_(version),
+      thread_(thread),
+      state_(state),
+      stream_(stream),
       run_(std::move(run)),
       numbers_(version->graph.numbers.size()),
       inputs_(version->graph.inputs.size() + numbers_.size()) {}
 
-void EarlyRun::advance(const Tape& tape, c10::ArrayRef<at::Tensor> inputs) {
+EarlyRun::~EarlyRun() {
+  cancel();
+}
+
+void EarlyRun::tell(const Tape& tape, c10::ArrayRef<at::Tensor> inputs) {
   const WindowGraph& graph = version_->graph;
-  for (size_t i = 0; i < std::min(inputs.size(), graph.inputs.size()); ++i)
-    if (!inputs_[i].defined()) inputs_[i] = inputs[i];
-  for (size_t i = 0; i < numbers_.size(); ++i) {
-    at::Tensor& number = inputs_[graph.inputs.size() + i];
-    if (number.defined() || graph.numbers[i] >= tape.all_words().size()) continue;
-    std::memcpy(&numbers_[i], &tape.all_words()[graph.numbers[i]], sizeof(double));
-    number = number_input(numbers_[i]);
+  Recorded recorded;
+  recorded.nodes = known_nodes(graph, tape);
+  for (; told_inputs_ < std::min(inputs.size(), graph.inputs.size()); ++told_inputs_)
+    recorded.inputs.emplace_back(told_inputs_, inputs[told_inputs_]);
+  for (; told_numbers_ < numbers_.size(); ++told_numbers_) {
+    const uint32_t word = graph.numbers[told_numbers_];
+    if (word >= tape.all_words().size()) break;
+    double& number = numbers_[told_numbers_];
+    std::memcpy(&number, &tape.all_words()[word], sizeof number);
+    recorded.inputs.emplace_back(graph.inputs.size() + told_numbers_, number_input(number));
   }
-  begun_ |= version_->alone([&] { return run_->advance(known_nodes(graph, tape), inputs_); });
+  const c10::ArrayRef<Tape::Entry> entries = tape.entries().slice(told_operations_);
+  recorded.entries.assign(entries.begin(), entries.end());
+  told_operations_ = tape.size();
+  thread_.post([this, recorded = std::move(recorded)] { submit(recorded); });
+}
+
+// The settings are looked at again behind it: the program may change one at any time, and goes on
+// recording only after it has noticed.
+void EarlyRun::submit(const Recorded& recorded) noexcept {
+  for (const auto& [index, input] : recorded.inputs) inputs_[index] = input;
+  entries_.insert(entries_.end(), recorded.entries.begin(), recorded.entries.end());
+  if (spoiled_ || !state_.adopt_in_thread()) return;
+  try {
+    const RunningWindow running(entries_, version_->graph.operations, /*shown=*/false);
+    const SilenceRememberedWarnings silence;
+    const c10::OptionalStreamGuard stream(stream_);
+    begun_ |= version_->alone([&] { return run_->advance(recorded.nodes, inputs_); });
+    spoiled_ = !state_.adopt_in_thread();
+  } catch (...) {  // the window runs when it is complete, and may fail then
+    spoiled_ = true;
+  }
+}
+
+bool EarlyRun::wait() {
+  return thread_.wait() && !spoiled_;
+}
+
+// What a thread that is gone was in the middle of is not destroyed: nothing is known of it.
+void EarlyRun::cancel() {
+  if (!thread_.cancel()) static_cast<void>(run_.release());
 }
 
 RunResult EarlyRun::finish(c10::ArrayRef<at::Tensor> inputs) {

@@ -2,46 +2,82 @@
 //
 // A device that runs behind the host would be idle from a sync point until the next window is
 // complete. So where windows that begin as this one does have ended alike the last times, what
-// the executable of that trace can do with the operations so far is given to the device as soon as
-// it is idle. Nothing of it writes what the program can see: where the window then is another one,
-// its results are dropped, and the window runs as if nothing had been done.
+// the executable of that trace can do with the operations so far is given to the device, by a
+// thread beside the one that records: to call operators and to launch kernels takes the host as
+// long as to record them. Nothing of it writes what the program can see: where the window then is
+// another one, its results are dropped, and the window runs as if nothing had been done.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
 
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/compiled_trace.h"
 #include "tape/tape.h"
+#include "trace/early_thread.h"
+#include "trace/global_state.h"
 
 namespace torch_lazy {
 
-// Guarded as the window that it belongs to. Destroyed without the lock: it has tensors.
+// Belongs to a window and is used as that is. Destroyed without the lock: it has tensors, and waits
+// for the thread.
 class EarlyRun {
  public:
   using Version = CompiledTrace::Version;
 
-  // Null where the executable does not run early.
-  static std::unique_ptr<EarlyRun> begin(const std::shared_ptr<const Version>& version);
+  // Null where the executable does not run early. `state` and `stream`: the window's. The thread
+  // works for no other run meanwhile.
+  static std::unique_ptr<EarlyRun> begin(const std::shared_ptr<const Version>& version,
+                                         EarlyThread& thread, const GlobalState& state,
+                                         std::optional<c10::Stream> stream);
+  ~EarlyRun();
 
   bool is_of(const Version& version) const { return version_.get() == &version; }
-  // The device was given something.
+  bool was_told() const { return told_operations_ > 0; }
+  // Tells what is on the tape by now, of which no operation is open. `inputs` are the window's so
+  // far. What follows from it is submitted meanwhile; what fails is told by finish().
+  void tell(const Tape& tape, c10::ArrayRef<at::Tensor> inputs);
+  // Waits until all that was told is submitted. False where the run may not be finished: the
+  // program changed a global setting meanwhile, or the thread is not there any more.
+  bool wait();
+  // Drops what was told and is not submitted.
+  void cancel();
+  // The device was given something. After wait() or cancel().
   bool has_begun() const { return begun_; }
-  // Submits what can be done with the operations on the tape, of which none is open. `inputs` are
-  // the window's so far. What fails is told by finish().
-  void advance(const Tape& tape, c10::ArrayRef<at::Tensor> inputs);
-  // Submits the rest: as Version::run(), with all inputs, numbers included.
+  // Submits the rest: as Version::run(), with all inputs, numbers included. After wait().
   RunResult finish(c10::ArrayRef<at::Tensor> inputs);
 
  private:
-  EarlyRun(const std::shared_ptr<const Version>& version, std::unique_ptr<StagedRun> run);
+  // What was recorded since the thread was told last.
+  struct Recorded {
+    size_t nodes = 0;  // known by now
+    std::vector<std::pair<size_t, at::Tensor>> inputs;
+    std::vector<Tape::Entry> entries;
+  };
 
-  std::shared_ptr<const Version> version_;
+  EarlyRun(const std::shared_ptr<const Version>& version, std::unique_ptr<StagedRun> run,
+           EarlyThread& thread, const GlobalState& state, std::optional<c10::Stream> stream);
+  void submit(const Recorded& recorded) noexcept;
+
+  const std::shared_ptr<const Version> version_;
+  EarlyThread& thread_;
+  const GlobalState state_;
+  const std::optional<c10::Stream> stream_;
+
+  // The recording thread's.
+  size_t told_operations_ = 0, told_inputs_ = 0, told_numbers_ = 0;
+
+  // The other thread's, and after a wait the recording thread's.
   std::unique_ptr<StagedRun> run_;
-  bool begun_ = false;
-  std::vector<double> numbers_;
-  std::vector<at::Tensor> inputs_;  // of the graph; undefined as long as they are not known
+  std::vector<double> numbers_;       // which inputs lie on
+  std::vector<at::Tensor> inputs_;    // of the graph; undefined as long as they are not known
+  std::vector<Tape::Entry> entries_;  // of the tape
+  bool begun_ = false;                // the device was given something
+  bool spoiled_ = false;              // it may not be what the window would do
 };
 
 }  // namespace torch_lazy

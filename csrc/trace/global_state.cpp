@@ -118,6 +118,18 @@ GlobalState::Versioned GlobalState::current() {
   return {thread.state, thread.version};
 }
 
+bool GlobalState::adopt_in_thread() const {
+  GlobalState wanted = *this;
+  wanted.set("inference_mode", current().state.get("inference_mode"));
+  if (wanted.unchanged()) return true;
+  for (const char* const name : {"threads", "flush_denormal"}) {
+    const size_t i = index_of(name);
+    if (current().state.values.at(i) != values.at(i))
+      global_settings()[i].write(at::globalContext(), values.at(i));
+  }
+  return wanted.unchanged();
+}
+
 int32_t GlobalState::get(std::string_view name) const {
   return values.at(index_of(name));
 }

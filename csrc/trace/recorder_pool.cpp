@@ -112,6 +112,7 @@ void Recorder::after_fork(bool child) {
 
 void Recorder::discard_all() noexcept {
   stop_compiles();
+  EarlyThread::stop_all();
   const RecordingGuard lock(recording_lock());
   RecorderPool::instance().discarded = true;
 }

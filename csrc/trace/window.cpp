@@ -40,8 +40,8 @@ class RunTimer {
     if (profiled) [[unlikely]]
       range_.emplace(run_event(tape, operations, version));
     if (profiled || !execution_device().is_cpu()) [[unlikely]]
-      steps_.emplace(tape, version ? version->graph.operations : c10::ArrayRef<uint32_t>(),
-                     profiled);
+      steps_.emplace(tape.entries(),
+                     version ? version->graph.operations : c10::ArrayRef<uint32_t>(), profiled);
     start_ = std::chrono::steady_clock::now();
   }
   ~RunTimer() {
@@ -220,7 +220,7 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
 
 RunResult Window::run_version(const CompiledTrace::Version& version,
                               c10::ArrayRef<at::Tensor> inputs) {
-  if (early_ && early_->is_of(version) && !config().verify) {
+  if (early_ && early_->is_of(version) && !config().verify && early_->wait()) {
     const std::unique_ptr<EarlyRun> run = std::move(early_);
     if (run->has_begun()) increment(metrics().early_runs["finished"]);
     return run->finish(inputs);
@@ -230,7 +230,9 @@ RunResult Window::run_version(const CompiledTrace::Version& version,
 }
 
 void Window::drop_early_run() {
-  if (early_ && early_->has_begun()) {
+  if (!early_) return;
+  early_->cancel();
+  if (early_->has_begun()) {
     guessed_wrong_ = true;
     increment(metrics().early_runs["dropped"]);
   }
@@ -242,18 +244,15 @@ std::exception_ptr Window::run_early(RecordingGuard& lock,
   std::exception_ptr error;
   running_ = true;
   lock.unlock();
-  {
-    const RunTimer timer(false, tape_, tape_.size(), version.get());
-    const SilenceRememberedWarnings silence;
-    const ScopedGlobalState state(key_.state);
-    const c10::OptionalStreamGuard stream(stream_);
-    try {
-      if (early_ && !early_->is_of(*version)) drop_early_run();
-      if (!early_) early_ = EarlyRun::begin(version);
-      if (early_ && is_device_idle(error)) early_->advance(tape_, inputs_);
-    } catch (const std::exception&) {  // the window runs when it is complete, and may fail then
-      drop_early_run();
+  try {
+    if (early_ && !early_->is_of(*version)) drop_early_run();
+    if (!early_) {
+      if (!early_thread_) early_thread_ = new EarlyThread;
+      early_ = EarlyRun::begin(version, *early_thread_, key_.state, stream_);
     }
+    if (early_ && (early_->was_told() || is_device_idle(error))) early_->tell(tape_, inputs_);
+  } catch (const std::exception&) {  // the window runs when it is complete, and may fail then
+    drop_early_run();
   }
   lock.lock();
   running_ = false;

@@ -187,8 +187,8 @@ class Window {
       RecordingGuard& lock, size_t operations, bool profiled,
       const std::exception_ptr& executable_failure = {});
   void wait_until_idle(RecordingGuard& lock);
-  // Lets its device, if that is idle, do what it can already do of the version that the window is
-  // likely to be, see EarlyRun. Returns what the device said was wrong with earlier work.
+  // Lets its device, once it has been idle, do what it can already do of the version that the
+  // window is likely to be, see EarlyRun. Returns what the device said was wrong with earlier work.
   [[nodiscard]] std::exception_ptr run_early(
       RecordingGuard& lock, const std::shared_ptr<const CompiledTrace::Version>& version);
   // Whether the version that was last asked for can be run early.
@@ -238,6 +238,7 @@ class Window {
   SharedInputs shared_;
   std::vector<at::Tensor> inputs_;
   std::unique_ptr<EarlyRun> early_;
+  EarlyThread* early_thread_ = nullptr;  // made for the first of them, and never destroyed
   int64_t held_bytes_ = 0, most_held_bytes_ = 0;
 };
 

@@ -51,7 +51,7 @@ TEST_F(LateFailure, NamesTheNodeThatTheThreadWorkedForThen) {
   const Tape tape = two_operations();
   Submission submission;
   {
-    RunningWindow window(tape, {}, false);
+    RunningWindow window(tape.entries(), {}, false);
     window.enter(1);
     submission = current_submission();
     window.enter(0);
@@ -62,7 +62,7 @@ TEST_F(LateFailure, NamesTheNodeThatTheThreadWorkedForThen) {
 
 TEST_F(LateFailure, KeepsWhatItWasFirstToldToBe) {
   const Tape tape = two_operations();
-  RunningWindow window(tape, {}, false);
+  RunningWindow window(tape.entries(), {}, false);
   window.enter(0);
   c10::Error error("the command failed");
   name_operation(error, "aten::mm", "first.py:1");
@@ -80,7 +80,7 @@ TEST_F(LateFailure, IsRaisedAsItIsOutsideOfAnOperation) {
 
 TEST_F(LateFailure, IsRaisedAsItIsOnceItsOperationIsForgotten) {
   const Tape tape = two_operations();
-  RunningWindow window(tape, {}, false);
+  RunningWindow window(tape.entries(), {}, false);
   window.enter(0);
   const Submission first = current_submission();
   for (int i = 0; i < 16384; ++i) current_submission();
@@ -90,7 +90,7 @@ TEST_F(LateFailure, IsRaisedAsItIsOnceItsOperationIsForgotten) {
 
 TEST_F(LateFailure, OfAnotherTypeKeepsIt) {
   const Tape tape = two_operations();
-  RunningWindow window(tape, {}, false);
+  RunningWindow window(tape.entries(), {}, false);
   window.enter(0);
   const Submission known = current_submission();
 

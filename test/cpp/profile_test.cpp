@@ -66,7 +66,7 @@ TEST(Profile, AnExceptionEndsARange) {
 TEST(RunningWindow, NodesAreLookedUpOnTheTapeOfTheRun) {
   const Tape tape = tape_of({kFirst, kFirst, kSecond});
   const std::vector<uint32_t> operations{2, 0, 1};  // by node
-  const RunningWindow run(tape, operations, true);
+  const RunningWindow run(tape.entries(), operations, true);
 
   EXPECT_EQ(lines_of_nodes({0}), std::vector<LocationId>{kSecond});
   EXPECT_EQ(lines_of_nodes({1, 2, 0}), (std::vector<LocationId>{kFirst, kSecond}));
@@ -77,7 +77,7 @@ TEST(RunningWindow, StepsAreShownWithinItButWhereTheyAreCompared) {
   const Tape tape = tape_of({kFirst});
   EXPECT_FALSE(shows_steps());
   {
-    const RunningWindow run(tape, {}, true);
+    const RunningWindow run(tape.entries(), {}, true);
     EXPECT_TRUE(shows_steps());
     {
       const UnprofiledRun compared;

@@ -9,6 +9,7 @@ from test_fake_cuda import run_on_device
 
 # A window of several kernels and library calls, whose length depends on the argument.
 _PROGRAM = """
+import time
 import torch_lazy
 
 torch.manual_seed(0)
@@ -18,6 +19,8 @@ def program(x, weights, layers=6, scale=1.0):
     for weight in weights[:layers]:
         x = torch.softmax((x @ weight).tanh() * scale + 1, -1)
         x = x - x.mean(0) + x.flip(1)
+    if layers < 6:
+        time.sleep(0.02)  # the device begins meanwhile
     return x.sum() + x.amax(0).sum()
 
 def run(times, layers=6, scale=lambda i: 1.0):
@@ -40,6 +43,42 @@ print(runs.get("finished", 0) >= 5, "dropped" in runs, torch.lazy.metrics()["fal
 """
 
     assert run_on_device(_PROGRAM + script) == ["True False {}"]
+
+
+def test_a_thread_of_its_own_begins_while_the_program_records():
+    script = """
+import os, pathlib
+run(12)
+threads = [path.read_text().strip() for path in pathlib.Path("/proc/self/task").glob("*/comm")]
+print("lazy early runs" in threads or len(os.sched_getaffinity(0)) == 1)
+"""
+
+    assert run_on_device(_PROGRAM + script) == ["True"]
+
+
+def test_a_setting_that_is_changed_while_a_window_is_recorded_does_not_reach_its_operations():
+    script = """
+torch.lazy.config.early_operations = 2
+matmul = torch.backends.cuda.matmul
+def step(x, changes):
+    for weight in WEIGHTS_ON_LAZY:
+        x = torch.softmax(x @ weight, -1).flip(1)
+    if changes:
+        matmul.allow_tf32 = True  # what was recorded before is run as if it were not
+        time.sleep(0.002)
+    result = x.sum()
+    matmul.allow_tf32 = False
+    return result.item()
+WEIGHTS_ON_LAZY = [weight.to("lazy") for weight in WEIGHTS]
+x = torch.randn(16, 8).to("lazy")
+results = set()
+for i in range(24):
+    results.add(step(x, changes=i % 4 == 3))
+    torch_lazy._C.wait_for_compiles(60.0)
+print(max(results) - min(results) < 1e-5, torch.lazy.metrics()["early_runs"]["finished"] > 4)
+"""
+
+    assert run_on_device(_PROGRAM + script) == ["True True"]
 
 
 def test_no_run_begins_early_where_that_is_turned_off():
@@ -198,6 +237,7 @@ def step(indices, layers):
     x = table[indices.to("lazy")]
     for _ in range(layers):
         x = torch.softmax(x @ weight, -1)
+    time.sleep(0.02)  # the device begins meanwhile
     return x.sum().item()
 good, bad = torch.tensor([1, 2, 9]), torch.tensor([1, 20, 9])
 for _ in range(8):

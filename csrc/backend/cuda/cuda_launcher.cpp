@@ -31,12 +31,14 @@ at::Tensor CudaLauncher::empty(c10::IntArrayRef sizes, c10::IntArrayRef strides,
 }
 
 void* CudaLauncher::failure_word() const {
-  ensure_context(device().index());
   return index_failure_word();
 }
 
-void CudaLauncher::prepare_thread() const {
+void CudaLauncher::enter_thread() const {
   ensure_context(device().index());
+}
+
+void CudaLauncher::ask_for_shared_memory() const {
   std::call_once(shared_memory_asked_for_, [this] {
     for (const auto& [code, shape, immediate_bytes, name] : kernels_) {
       if (shape.shared_bytes > kUsualSharedBytes)
@@ -48,12 +50,12 @@ void CudaLauncher::prepare_thread() const {
 }
 
 void CudaLauncher::launch(const KernelStep& step, c10::ArrayRef<void*> pointers) const {
-  prepare_thread();
+  ask_for_shared_memory();
   launch_alone(prepared(step, pointers), current_stream());
 }
 
 void CudaLauncher::launch_together(c10::ArrayRef<KernelLaunch> launches, size_t& started) {
-  prepare_thread();
+  ask_for_shared_memory();
   std::vector<PreparedLaunch> all;
   all.reserve(launches.size());
   for (const KernelLaunch& launch : launches)

@@ -21,6 +21,8 @@ class CudaLauncher final : public Launcher {
   // `kernels` are those of the plan's kernel steps, in order.
   CudaLauncher(c10::Device device, std::vector<CudaKernel> kernels);
 
+  // Gives the thread a context, without which cuBLAS warns.
+  void enter_thread() const override;
   at::Tensor empty(c10::IntArrayRef sizes, c10::IntArrayRef strides,
                    c10::ScalarType dtype) const override;
   void* failure_word() const override;
@@ -28,8 +30,8 @@ class CudaLauncher final : public Launcher {
   void launch_together(c10::ArrayRef<KernelLaunch> launches, size_t& started) override;
 
  private:
-  // The thread has a context, and kernels the shared memory that they want.
-  void prepare_thread() const;
+  // For its kernels, as much as they want, before the first launch.
+  void ask_for_shared_memory() const;
   PreparedLaunch prepared(const KernelStep& step, c10::ArrayRef<void*> pointers) const;
   Stream current_stream() const;
 
