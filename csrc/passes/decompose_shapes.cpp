@@ -1,6 +1,7 @@
 // Joining, padding, picking, and the gradients of views.
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "passes/decompose_rules.h"
@@ -257,6 +258,36 @@ bool diag_embed(Decomposition& d) {
   return d.finish(where(on_diagonal(d), unsqueeze(x, {rank - 2}), x.number(0)));
 }
 
+// ---- Indices ----
+
+// x[index], with one tensor of indices along one dimension: rows selected by the indices in their
+// order, with the dimensions of the indices in its place. Negative ones count from the end; what is
+// out of range then is so for index_select too, but where there is nothing to select.
+bool index(Decomposition& d) {
+  if (d.output().elements() == 0) return false;
+  const std::vector<torch::jit::Value*> indices = d.list(1);
+  const auto is_given = [](const torch::jit::Value* value) { return has_complete_type(value); };
+  const auto first = std::ranges::find_if(indices, is_given);
+  if (std::ranges::count_if(indices, is_given) != 1) return false;
+  const Term x = d.tensor(0), given{&d.builder(), *first};
+  if (given.dtype() != at::kLong && given.dtype() != at::kInt) return false;
+  const int64_t dim = first - indices.begin();
+  TensorInfo info = x.info();
+  const Term wrapped = where(compare("lt", given, 0), given + info.sizes[size_t(dim)], given);
+  if (wrapped.info().strides != contiguous_strides(wrapped.info().sizes)) return false;
+  const int64_t count = wrapped.info().elements();
+  info.sizes[size_t(dim)] = count;
+  info.strides = contiguous_strides(info.sizes);
+  const Term selected{
+      &d.builder(),
+      d.builder().call("aten::index_select", "",
+                       {x.value, d.builder().integer(dim),
+                        view(wrapped, std::array{count}, std::array{int64_t{1}}).value},
+                       info)};
+  const std::vector<int64_t> sizes = d.output().sizes;
+  return d.finish(view(selected, sizes, contiguous_strides(sizes)));
+}
+
 // ---- Halves ----
 
 struct Halves {
@@ -299,6 +330,7 @@ void add_shape_rules(RuleTable& table) {
   table["diag_embed"] = diag_embed;
   table["one_hot_of_classes"] = one_hot;
   table["repeat"] = repeat;
+  table["index.Tensor"] = index;
   add_view_backward_rules(table);
   add_glu_rules(table);
 }

@@ -82,6 +82,14 @@ class CallBuilder {
       call_.graph->insertNode(list);
       return list->output();
     }
+    if (argument.isOptionalTensorList()) {
+      std::vector<Value*> items;
+      for (const std::optional<Tensor>& item : argument.toOptionalTensorVector())
+        items.push_back(add(item.value_or(Tensor())));
+      auto* list = call_.graph->createList(c10::OptionalType::ofTensor(), items);
+      call_.graph->insertNode(list);
+      return list->output();
+    }
     if (argument.isList() && argument.toListRef().empty())
       return call_.graph->insertConstant(std::vector<int64_t>());
     return call_.graph->insertConstant(argument);

@@ -163,6 +163,32 @@ void add_one_hot(Samples& all) {
                                }};
 }
 
+void add_indexed(Samples& all) {
+  // At dimension `dim`, behind nothing.
+  const auto at_dim = [](size_t dim, const Tensor& indices) {
+    c10::List<std::optional<Tensor>> list;
+    for (size_t i = 0; i < dim; ++i) list.push_back(std::nullopt);
+    list.push_back(indices);
+    return list;
+  };
+  const auto within = [](int64_t size, c10::IntArrayRef sizes, ScalarType dtype = at::kLong) {
+    return at::randint(-size, size, sizes, dtype);
+  };
+  all["index.Tensor"] = {
+      [=](ScalarType d) {
+        return Arguments{tensor({3, 4}, d), at_dim(0, within(3, {5}))};
+      },
+      [=](ScalarType d) {
+        return Arguments{sliced(d), at_dim(1, within(4, {2, 3}))};
+      },
+      [=](ScalarType d) {
+        return Arguments{tensor({2, 3, 4}, d), at_dim(2, within(4, {3}, at::kInt))};
+      },
+      [=](ScalarType d) {
+        return Arguments{tensor({7}, d), at_dim(0, within(7, {}))};
+      }};
+}
+
 void add_taken_apart(Samples& all) {
   all["slice_backward"] = {
       [=](ScalarType d) {
@@ -197,6 +223,7 @@ void add_shapes(Samples& all) {
   add_joined(all);
   add_diagonals(all);
   add_one_hot(all);
+  add_indexed(all);
   add_taken_apart(all);
 }
 
