@@ -3,10 +3,12 @@
 #include <c10/core/StreamGuard.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <utility>
 
+#include "base/metrics.h"
 #include "profile/running_window.h"
 #include "tape/operator_warnings.h"
 #include "trace/number_input.h"
@@ -37,13 +39,9 @@ EarlyRun::EarlyRun(const std::shared_ptr<const Version>& version, std::unique_pt
       thread_(thread),
       state_(state),
       stream_(stream),
-      run_(std::move(run)),
       numbers_(version->graph.numbers.size()),
+      run_(std::move(run)),
       inputs_(version->graph.inputs.size() + numbers_.size()) {}
-
-EarlyRun::~EarlyRun() {
-  cancel();
-}
 
 void EarlyRun::tell(const Tape& tape, c10::ArrayRef<at::Tensor> inputs) {
   const WindowGraph& graph = version_->graph;
@@ -64,33 +62,38 @@ void EarlyRun::tell(const Tape& tape, c10::ArrayRef<at::Tensor> inputs) {
   thread_.post([this, recorded = std::move(recorded)] { submit(recorded); });
 }
 
-// The settings are looked at again behind it: the program may change one at any time, and goes on
-// recording only after it has noticed.
+// The settings are looked at again behind it: the program may change one at any time. One that it
+// changes and puts back within a task, with no operation between, is not noticed.
 void EarlyRun::submit(const Recorded& recorded) noexcept {
-  for (const auto& [index, input] : recorded.inputs) inputs_[index] = input;
-  entries_.insert(entries_.end(), recorded.entries.begin(), recorded.entries.end());
-  if (spoiled_ || !state_.adopt_in_thread()) return;
+  if (spoiled_) return;
+  const auto start = std::chrono::steady_clock::now();
   try {
+    for (const auto& [index, input] : recorded.inputs) inputs_[index] = input;
+    entries_.insert(entries_.end(), recorded.entries.begin(), recorded.entries.end());
+    if (!state_.unchanged_in_process()) return;
     const RunningWindow running(entries_, version_->graph.operations, /*shown=*/false);
+    const CollectWarnings collect(said_);
     const SilenceRememberedWarnings silence;
     const c10::OptionalStreamGuard stream(stream_);
     begun_ |= version_->alone([&] { return run_->advance(recorded.nodes, inputs_); });
-    spoiled_ = !state_.adopt_in_thread();
+    spoiled_ = !state_.unchanged_in_process();
   } catch (...) {  // the window runs when it is complete, and may fail then
-    spoiled_ = true;
+    begun_ = spoiled_ = true;
   }
+  increment(metrics().run_ns,
+            std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
 }
 
 bool EarlyRun::wait() {
   return thread_.wait() && !spoiled_;
 }
 
-// What a thread that is gone was in the middle of is not destroyed: nothing is known of it.
-void EarlyRun::cancel() {
-  if (!thread_.cancel()) static_cast<void>(run_.release());
+bool EarlyRun::cancel() {
+  return thread_.cancel();
 }
 
 RunResult EarlyRun::finish(c10::ArrayRef<at::Tensor> inputs) {
+  for (const c10::Warning& warning : said_) c10::warn(warning);
   return version_->alone([&] { return run_->finish(inputs); });
 }
 

@@ -10,6 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Stream.h>
+#include <c10/util/Exception.h>
 
 #include <memory>
 #include <optional>
@@ -23,8 +24,8 @@
 
 namespace torch_lazy {
 
-// Belongs to a window and is used as that is. Destroyed without the lock: it has tensors, and waits
-// for the thread.
+// Belongs to a window and is used as that is. Destroyed without the lock, since it has tensors, and
+// after wait() or cancel().
 class EarlyRun {
  public:
   using Version = CompiledTrace::Version;
@@ -34,20 +35,22 @@ class EarlyRun {
   static std::unique_ptr<EarlyRun> begin(const std::shared_ptr<const Version>& version,
                                          EarlyThread& thread, const GlobalState& state,
                                          std::optional<c10::Stream> stream);
-  ~EarlyRun();
 
   bool is_of(const Version& version) const { return version_.get() == &version; }
   bool was_told() const { return told_operations_ > 0; }
   // Tells what is on the tape by now, of which no operation is open. `inputs` are the window's so
   // far. What follows from it is submitted meanwhile; what fails is told by finish().
   void tell(const Tape& tape, c10::ArrayRef<at::Tensor> inputs);
-  // Waits until all that was told is submitted. False where the run may not be finished: the
-  // program changed a global setting meanwhile, or the thread is not there any more.
+  // Waits until all that was told is submitted. False where the run may not be finished. To be
+  // called before the thread puts global settings in force, which would hide a change.
   bool wait();
-  // Drops what was told and is not submitted.
-  void cancel();
-  // The device was given something. After wait() or cancel().
+  // Drops what was told and is not submitted. False where nothing is known of what was submitted,
+  // so that the run may not even be destroyed.
+  [[nodiscard]] bool cancel();
+  // After wait() or cancel(): whether the device was given something, and whether that may not be
+  // what the window does, since the program changed a global setting meanwhile.
   bool has_begun() const { return begun_; }
+  bool is_spoiled() const { return spoiled_; }
   // Submits the rest: as Version::run(), with all inputs, numbers included. After wait().
   RunResult finish(c10::ArrayRef<at::Tensor> inputs);
 
@@ -70,14 +73,14 @@ class EarlyRun {
 
   // The recording thread's.
   size_t told_operations_ = 0, told_inputs_ = 0, told_numbers_ = 0;
+  std::vector<double> numbers_;  // which inputs lie on: each written before that input is told
 
   // The other thread's, and after a wait the recording thread's.
   std::unique_ptr<StagedRun> run_;
-  std::vector<double> numbers_;       // which inputs lie on
   std::vector<at::Tensor> inputs_;    // of the graph; undefined as long as they are not known
   std::vector<Tape::Entry> entries_;  // of the tape
-  bool begun_ = false;                // the device was given something
-  bool spoiled_ = false;              // it may not be what the window would do
+  std::vector<c10::Warning> said_;    // by operators, to be said again by the program's thread
+  bool begun_ = false, spoiled_ = false;
 };
 
 }  // namespace torch_lazy

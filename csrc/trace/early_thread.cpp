@@ -1,6 +1,9 @@
 #include "trace/early_thread.h"
 
 #include <pthread.h>
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
 
 #include <chrono>
 #include <memory>
@@ -17,15 +20,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long the thread looks for the next task before it sleeps: a few times what lies between two
-// while a program records, since to wake it takes the recording thread a good part of that.
-constexpr std::chrono::microseconds kLookout{200};
+// How long one of the two threads looks for the other's next word before it sleeps: somewhat longer
+// than a program takes from one post to the next. To wake a thread takes the one that records a
+// good part of that.
+constexpr std::chrono::microseconds kLookout{150};
 // At the end of the process: for a task that waits for something that no longer comes.
 constexpr std::chrono::seconds kPatience{5};
 
 struct All {
   ForkSafeMutex mutex{LockOrder::kLeaf};  // guards what follows
   std::vector<EarlyThread*> threads;
+  bool stopped = false;
 };
 
 All& all() {
@@ -36,12 +41,14 @@ All& all() {
 // What is made during a fork is not covered by it.
 [[maybe_unused]] All& made_at_load = all();
 
-// Looks at the flag for a while. Returns whether it has become so.
-bool becomes(const std::atomic<bool>& flag, bool wanted, std::chrono::microseconds patience) {
+// Looks at the flag for a while.
+void look_out(const std::atomic<bool>& flag, bool wanted) {
   const Clock::time_point begin = Clock::now();
-  while (flag.load(std::memory_order_acquire) != wanted)
-    if (Clock::now() - begin >= patience) return false;
-  return true;
+  while (flag.load(std::memory_order_acquire) != wanted && Clock::now() - begin < kLookout) {
+#if defined(__x86_64__) || defined(_M_X64)
+    _mm_pause();
+#endif
+  }
 }
 
 }  // namespace
@@ -50,93 +57,85 @@ EarlyThread::EarlyThread() {
   register_at_fork(
       LockOrder::kLeaf, [this] { mutex_.lock(); }, [this](bool in_child) { after_fork(in_child); });
   const std::lock_guard lock(all().mutex);
+  stopped_ = all().stopped;
   all().threads.push_back(this);
 }
 
-// The child has no such thread yet. Its parent's was between two tasks, unless it could not be
-// waited for.
+// As with any run, a fork does not wait for a task. The child has no such thread yet; nothing is
+// known of what its parent's was doing, so the tasks are not destroyed.
 void EarlyThread::after_fork(bool in_child) {
   if (in_child) {
-    started_ = sleeping_ = false;
-    lost_ |= busy_.exchange(false);
+    lost_ |= busy_;
+    static_cast<void>(new std::deque<Task>(std::move(tasks_)));
+    tasks_.clear();
+    started_ = sleeping_ = doing_ = false;
+    set_busy(false);
     std::construct_at(&posted_);
-    std::construct_at(&done_);
+    std::construct_at(&idle_);
   }
   mutex_.unlock();
 }
 
 void EarlyThread::post(Task task) {
   static const bool one_core = has_one_core();
-  Lock lock(mutex_);
-  if (stopped_) {
-    lost_ = true;
-    return;
+  if (one_core) return task();
+  const Lock lock(mutex_);
+  lost_ |= stopped_;
+  if (lost_) return;
+  if (!started_) {
+    std::thread([this] { work(); }).detach();
+    started_ = true;
   }
   tasks_.push_back(std::move(task));
-  if (one_core) {
-    while (do_next(lock)) {
-    }
-    return;
-  }
-  has_tasks_ = true;
-  if (!std::exchange(started_, true)) std::thread([this] { work(); }).detach();
+  set_busy(true);
   if (sleeping_) posted_.notify_one();
 }
 
 bool EarlyThread::wait() {
-  Lock lock(mutex_);
-  while (busy_ || !tasks_.empty())
-    if (!do_next(lock)) await_the_one_begun(lock);
+  await_idle();
+  const Lock lock(mutex_);
   return !lost_;
 }
 
 bool EarlyThread::cancel() {
-  Lock lock(mutex_);
-  tasks_.clear();
-  await_the_one_begun(lock);
+  std::deque<Task> dropped;  // destroyed without the lock: they have tensors
+  {
+    const Lock lock(mutex_);
+    dropped.swap(tasks_);
+    set_busy(doing_);
+  }
+  await_idle();
+  const Lock lock(mutex_);
   return !std::exchange(lost_, false);
 }
 
-void EarlyThread::await_the_one_begun(Lock& lock) {
-  if (!busy_) return;
-  lock.unlock();
-  {
-    const WithoutGil without_gil;
-    if (!becomes(busy_, false, kLookout)) {
-      lock.lock();
-      done_.wait(lock, [&] { return !busy_; });
-      lock.unlock();  // who forks takes it with the GIL
-    }
-  }
-  lock.lock();
-}
-
-bool EarlyThread::do_next(Lock& lock) {
-  has_tasks_ = !tasks_.empty();
-  if (busy_ || tasks_.empty()) return false;
-  Task task = std::move(tasks_.front());
-  tasks_.pop_front();
-  busy_ = true;
-  lock.unlock();
-  task();
-  task = nullptr;
-  lock.lock();
-  busy_ = false;
-  done_.notify_all();
-  return true;
+void EarlyThread::await_idle() {
+  if (!busy_.load(std::memory_order_acquire)) return;
+  const WithoutGil without_gil;  // taken again without the lock: who has it may fork
+  look_out(busy_, false);
+  Lock lock(mutex_);
+  idle_.wait(lock, [&] { return !busy_; });
 }
 
 void EarlyThread::work() {
   pthread_setname_np(pthread_self(), "lazy early runs");
+  Lock lock(mutex_);
   for (;;) {
-    {
-      const PausableWork work;
-      Lock lock(mutex_);
-      while (do_next(lock)) {
-      }
+    while (!tasks_.empty()) {
+      Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      doing_ = true;
+      lock.unlock();
+      task();
+      task = nullptr;
+      lock.lock();
+      doing_ = false;
     }
-    if (becomes(has_tasks_, true, kLookout)) continue;
-    Lock lock(mutex_);
+    set_busy(false);
+    idle_.notify_all();
+    lock.unlock();
+    look_out(busy_, true);
+    lock.lock();
     sleeping_ = true;
     posted_.wait(lock, [&] { return !tasks_.empty(); });
     sleeping_ = false;
@@ -147,14 +146,18 @@ void EarlyThread::stop_all() noexcept {
   std::vector<EarlyThread*> threads;
   {
     const std::lock_guard lock(all().mutex);
+    all().stopped = true;
     threads = all().threads;
   }
   for (EarlyThread* const thread : threads) {
-    Lock of_thread(thread->mutex_);
+    std::deque<Task> dropped;
+    Lock lock(thread->mutex_);
     thread->stopped_ = true;
     thread->lost_ |= !thread->tasks_.empty();
-    thread->tasks_.clear();
-    thread->done_.wait_for(of_thread, kPatience, [&] { return !thread->busy_; });
+    dropped.swap(thread->tasks_);
+    thread->set_busy(thread->doing_);
+    thread->idle_.wait_for(lock, kPatience, [&] { return !thread->busy_; });
+    lock.unlock();  // before they are destroyed
   }
 }
 

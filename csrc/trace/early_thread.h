@@ -1,8 +1,7 @@
 // The thread that gives a device the early stages of one recorder's windows, while the program goes
 // on recording.
 //
-// Tasks run one at a time in the order in which they were posted: there, or on the thread that
-// waits for them. On a machine with one core there is no such thread, and they run when posted.
+// On a machine with one core there is none: tasks are done by who posts them.
 #pragma once
 
 #include <atomic>
@@ -19,40 +18,42 @@ namespace torch_lazy {
 // outlive static destructors, and forks take its lock.
 class EarlyThread {
  public:
-  // May not raise. A fork waits for its end.
+  // Done one at a time, in the order in which they were posted. May not raise.
   using Task = std::function<void()>;
 
+  // Not while another thread forks: the recording lock is held.
   TORCH_LAZY_API EarlyThread();
   EarlyThread(const EarlyThread&) = delete;
   EarlyThread& operator=(const EarlyThread&) = delete;
 
   TORCH_LAZY_API void post(Task task);
-  // Does what was not begun, and waits for what was. Releases the GIL meanwhile, which a task may
-  // need. Returns whether all that was posted since the last cancel() has been done: a fork may
-  // have left a task behind, and at the end of the process nothing is begun any more.
+  // Waits until all tasks are done, without the GIL, which they may need. False where some were
+  // lost, and what they were to change is not known: a child of a fork has not the thread that did
+  // them, and at the end of the process none is begun any more.
   TORCH_LAZY_API bool wait();
-  // Drops what was not begun, and waits for what was. Returns whether that has ended.
+  // Drops what was not begun, and waits for what was. Returns what wait() would; what was lost is
+  // forgotten.
   TORCH_LAZY_API bool cancel();
 
-  // Of all such threads, at the end of the process: as cancel(), and nothing is begun any more.
+  // Of all such threads, at the end of the process: nothing is begun any more, and what was has
+  // some seconds to end.
   TORCH_LAZY_API static void stop_all() noexcept;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
 
   void work();
-  // The first task, if there is one and none is being done. Releases the lock meanwhile.
-  bool do_next(Lock& lock);
-  void await_the_one_begun(Lock& lock);
+  void await_idle();
   void after_fork(bool in_child);
+  void set_busy(bool busy) { busy_.store(busy, std::memory_order_release); }
 
-  std::mutex mutex_;  // guards what follows; the atomics are looked at without it
+  std::mutex mutex_;  // guards what follows; the atomic is written under it, and looked at without
   std::deque<Task> tasks_;
-  std::atomic<bool> has_tasks_{false};
-  std::atomic<bool> busy_{false};  // with a task that is no longer among `tasks_`
+  std::atomic<bool> busy_{false};  // there are tasks, or one is being done
+  bool doing_ = false;             // a task that is no longer among `tasks_`
   bool started_ = false, sleeping_ = false, stopped_ = false;
-  bool lost_ = false;  // a task, by a fork or since nothing is begun any more
-  std::condition_variable posted_, done_;
+  bool lost_ = false;
+  std::condition_variable posted_, idle_;
 };
 
 }  // namespace torch_lazy

@@ -118,15 +118,10 @@ GlobalState::Versioned GlobalState::current() {
   return {thread.state, thread.version};
 }
 
-bool GlobalState::adopt_in_thread() const {
+bool GlobalState::unchanged_in_process() const {
   GlobalState wanted = *this;
-  wanted.set("inference_mode", current().state.get("inference_mode"));
-  if (wanted.unchanged()) return true;
-  for (const char* const name : {"threads", "flush_denormal"}) {
-    const size_t i = index_of(name);
-    if (current().state.values.at(i) != values.at(i))
-      global_settings()[i].write(at::globalContext(), values.at(i));
-  }
+  for (const char* const name : {"threads", "flush_denormal", "inference_mode"})
+    wanted.set(name, current().state.get(name));
   return wanted.unchanged();
 }
 

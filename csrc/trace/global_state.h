@@ -23,9 +23,8 @@ struct GlobalState {
 
   // Whether this is still the calling thread's state.
   bool unchanged() const;
-  // For a thread that works for the one whose state this is: puts in force what belongs to threads,
-  // and returns whether the rest, which is the process's, is as it was. Inference mode is left out.
-  bool adopt_in_thread() const;
+  // The same but for what is a thread's own: its number of threads, denormals and inference mode.
+  bool unchanged_in_process() const;
 
   // By the names of the table.
   int32_t get(std::string_view name) const;

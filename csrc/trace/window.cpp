@@ -76,6 +76,7 @@ uint64_t Window::next_serial() {
 
 void Window::open(const TraceKey& key, Mode mode) {
   key_ = key;
+  guessed_wrong_ = false;
   opened_ = std::chrono::steady_clock::now();
   watched_ = is_observed();
   if (execution_device().guard) stream_ = current_stream(key.device);
@@ -97,7 +98,6 @@ void Window::close(RecordingGuard& lock) {
   tape_.clear();
   held_bytes_ = 0;
   guard_failed_ = false;
-  guessed_wrong_ = false;
   slots_valid_ = true;
   serial_ = next_serial();
   mode_ = Mode::kClosed;
@@ -105,10 +105,9 @@ void Window::close(RecordingGuard& lock) {
   if (inputs_.empty() && !early_) return;
   // Left where an operation was abandoned.
   std::vector<at::Tensor> dropped = std::exchange(inputs_, {});
-  std::unique_ptr<EarlyRun> begun = std::move(early_);
   lock.unlock();
+  drop_early_run();
   dropped.clear();
-  begun.reset();
   lock.lock();
 }
 
@@ -185,6 +184,7 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
   running_ = true;
   lock.unlock();
   const size_t own_inputs = inputs.size();
+  if (early_ && !(early_->is_of(version) && !config().verify && early_->wait())) drop_early_run();
   {
     const RunTimer timer(profiled, tape_, tape_.size(), &version);
     const SilenceRememberedWarnings silence;
@@ -220,36 +220,33 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
 
 RunResult Window::run_version(const CompiledTrace::Version& version,
                               c10::ArrayRef<at::Tensor> inputs) {
-  if (early_ && early_->is_of(version) && !config().verify && early_->wait()) {
-    const std::unique_ptr<EarlyRun> run = std::move(early_);
+  if (const std::unique_ptr<EarlyRun> run = std::move(early_)) {
     if (run->has_begun()) increment(metrics().early_runs["finished"]);
     return run->finish(inputs);
   }
-  drop_early_run();
   return config().verify ? run_and_verify(version, tape_, inputs, device()) : version.run(inputs);
 }
 
 void Window::drop_early_run() {
   if (!early_) return;
-  early_->cancel();
+  const bool known = early_->cancel();
   if (early_->has_begun()) {
-    guessed_wrong_ = true;
+    guessed_wrong_ |= !early_->is_spoiled();
     increment(metrics().early_runs["dropped"]);
   }
+  if (!known) static_cast<void>(early_.release());
   early_.reset();
 }
 
 std::exception_ptr Window::run_early(RecordingGuard& lock,
                                      const std::shared_ptr<const CompiledTrace::Version>& version) {
   std::exception_ptr error;
+  if (!early_thread_) early_thread_ = new EarlyThread;
   running_ = true;
   lock.unlock();
   try {
     if (early_ && !early_->is_of(*version)) drop_early_run();
-    if (!early_) {
-      if (!early_thread_) early_thread_ = new EarlyThread;
-      early_ = EarlyRun::begin(version, *early_thread_, key_.state, stream_);
-    }
+    if (!early_) early_ = EarlyRun::begin(version, *early_thread_, key_.state, stream_);
     if (early_ && (early_->was_told() || is_device_idle(error))) early_->tell(tape_, inputs_);
   } catch (const std::exception&) {  // the window runs when it is complete, and may fail then
     drop_early_run();
@@ -281,11 +278,11 @@ std::exception_ptr Window::run_by_operation(RecordingGuard& lock, size_t operati
   inputs_.clear();
   running_ = true;
   lock.unlock();
+  drop_early_run();
   RunResult result;
   {
     const RunTimer timer(profiled, tape_, operations, nullptr);
     const SilenceRememberedWarnings silence;
-    drop_early_run();
     Values values(tape_.values);
     try {
       const ScopedGlobalState state(key_.state);
