@@ -171,7 +171,7 @@ std::vector<Setting> behaviour_settings() {
       "rng", &Config::rng, {"philox", "eager"},
       "where Bernoulli draws, and so dropout, come from. `\"philox\"`: kernels make them, keyed by "
       "PyTorch's generator of the device: `torch.manual_seed` and restored states repeat them, but "
-      "they are not the numbers that eager on the CPU draws; `\"eager\"`: those numbers, drawn by "
+      "they are not the numbers that eager draws there; `\"eager\"`: those numbers, drawn by "
       "ATen at the call");
   Setting measured_choice = flag(
       "measured_choice", &Config::measured_choice,

@@ -43,9 +43,13 @@ bool lives_on_cpu(const at::Tensor& tensor) {
 }
 
 // PyTorch fuses dropout on device types it lists, Lazy among them; the CPU multiplies by noise. So
-// does any device that draws the noise in its kernels.
+// does any device that draws the noise in its kernels and has none that fuses dropout.
 at::Tensor dropout(const at::Tensor& input, double p, bool train) {
-  const bool by_noise = execution_device().is_cpu() || draws_bernoulli_by_key();
+  static const auto fused =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::native_dropout", "");
+  const bool by_noise =
+      execution_device().is_cpu() ||
+      (draws_bernoulli_by_key() && !fused.hasKernelForDispatchKey(execution_device().key));
   if (!train || !(p > 0 && p < 1) || input.numel() == 0 || !by_noise)
     return at::native::dropout(input, p, train);
   at::Tensor noise = at::empty_like(input);

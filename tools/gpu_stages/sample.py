@@ -79,6 +79,12 @@ def samples() -> dict[str, Callable[[str], Callable[[], object]]]:
         table, index = _tensor(device), torch.randint(ROWS, (53,)).to(device)
         return lambda: table[index] * 2
 
+    def dropout(x: torch.Tensor) -> list[torch.Tensor]:
+        """What is true of all draws; the draws themselves are not eager's."""
+        kept = F.dropout(x + 1, 0.5)
+        dropped = kept == 0
+        return [(dropped | (kept == 2 * (x + 1))).all(), (dropped.float().mean() - 0.5).abs() < 0.1]
+
     def scatter(device: str) -> Callable[[], torch.Tensor]:
         values, index = _tensor(device, 53, COLUMNS), torch.randint(ROWS, (53,)).to(device)
         return lambda: torch.zeros(ROWS, COLUMNS, device=device).index_add(0, index, values)
@@ -105,6 +111,7 @@ def samples() -> dict[str, Callable[[str], Callable[[], object]]]:
         "write in place": on(whole)(in_place),
         "gather": gather,
         "scatter": scatter,
+        "dropout": on(whole)(dropout),
         "Adam": _adam,
         "training step": _trained,
     }

@@ -14,6 +14,7 @@
 #include "backend/cuda/driver.h"
 #include "backend/cuda/kernel_library.h"
 #include "backend/cuda/nvrtc.h"
+#include "backend/cuda/random_kernels.h"
 #include "backend/registry.h"
 #include "base/config.h"
 #include "base/debug.h"
@@ -69,7 +70,10 @@ void check_arguments(const LoweredKernel& lowered) {
 class CudaBackend final : public Backend {
  public:
   // Raises where a library is missing, or the device is too old.
-  CudaBackend() { cuda::compiled_architecture(cuda::device_properties(0).architecture); }
+  CudaBackend() {
+    cuda::compiled_architecture(cuda::device_properties(0).architecture);
+    cuda::register_random_kernels();
+  }
 
   std::optional<c10::DeviceType> device_type() const override { return c10::DeviceType::CUDA; }
 
