@@ -80,7 +80,11 @@ def test_an_unknown_stage_is_refused_with_those_there_are(tmp_path):
 
 
 def test_the_page_names_files_without_the_folders_of_the_machine(tmp_path):
-    facts = {"package": "was built", "backends": ["cuda: by /usr/lib64/libcuda.so.1 (a/b.py)"]}
+    facts = {
+        "package": "was built",
+        "commit": "0123abc",
+        "backends": ["cuda: by /usr/lib64/libcuda.so.1 (a/b.py)"],
+    }
     part = {
         "stage": "build",
         "machine": {"device": None, "date": "today"},
@@ -95,5 +99,6 @@ def test_the_page_names_files_without_the_folders_of_the_machine(tmp_path):
     gpu_check("page", "--results", tmp_path)
 
     page = (tmp_path / "gpu-results.md").read_text()
+    assert "The package was built, of commit 0123abc." in page
     assert "- `cuda: by libcuda.so.1 (a/b.py)`" in page
     assert 'File "try.py", line 1' in page

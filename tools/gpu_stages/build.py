@@ -62,7 +62,8 @@ def _is_made(path: Path) -> bool:
 
 def install(python: str, site: Path, jobs: int, seconds: float, strip: bool = False) -> float:
     """Has pip build the package into `site`; returns how long it took. Raises StageFailed."""
-    built_from = fingerprint(python)  # before: sources may be edited while they are compiled
+    # Before: sources may be edited while they are compiled.
+    stamp = {"fingerprint": fingerprint(python), "commit": _commit()}
     shutil.rmtree(site, ignore_errors=True)
     # Another compiler's warnings are no reason not to test there.
     options = ["-DTORCH_LAZY_CPU_COMPILER=OFF", "-DTORCH_LAZY_WERROR=OFF"]
@@ -81,7 +82,7 @@ def install(python: str, site: Path, jobs: int, seconds: float, strip: bool = Fa
     if strip:
         for library in (site / "torch_lazy").glob("*.so"):
             subprocess.run(["strip", "--strip-debug", str(library)], check=True)
-    (site / _STAMP).write_text(json.dumps(built_from))
+    (site / _STAMP).write_text(json.dumps(stamp))
     return done.seconds
 
 
@@ -93,13 +94,32 @@ def run(context: Context) -> dict[str, Any]:
         (context.site, "was there already"),
         (carried, "was built elsewhere and carried"),
     ):
-        stamp = site / _STAMP
-        if stamp.is_file() and json.loads(stamp.read_text()) == wanted:
+        stamp = _stamp_of(site)
+        if stamp.get("fingerprint") == wanted:
             if site != context.site:
                 shutil.copytree(site, context.site, dirs_exist_ok=True)
-            return {"package": how, **_tried(context)}
+            return {"package": how, "commit": stamp["commit"], **_tried(context)}
     seconds = install(sys.executable, context.site, context.jobs, SECONDS)
-    return {"package": f"built here in {seconds:.0f} s by {context.jobs} jobs", **_tried(context)}
+    how = f"was built here in {seconds:.0f} s by {context.jobs} jobs"
+    return {"package": how, "commit": _stamp_of(context.site)["commit"], **_tried(context)}
+
+
+def _stamp_of(site: Path) -> dict[str, Any]:
+    stamp = site / _STAMP
+    return json.loads(stamp.read_text()) if stamp.is_file() else {}
+
+
+def _commit() -> str | None:
+    """The commit that the sources are of, None where that is not known."""
+    git = ["git", "-C", str(ROOT)]
+    try:
+        head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+        changed = subprocess.run([*git, "diff", "--quiet", "HEAD"], capture_output=True)
+    except OSError:
+        return None
+    if head.returncode != 0:
+        return None
+    return head.stdout.strip() + (", with changes" if changed.returncode != 0 else "")
 
 
 def _tried(context: Context) -> dict[str, Any]:

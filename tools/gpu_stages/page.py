@@ -87,7 +87,8 @@ def _without_folders(text: str) -> str:
 
 def _build(facts: Part) -> list[str]:
     backends = [f"- `{_without_folders(line)}`" for line in facts["backends"]]
-    return ["## Build", f"The package {facts['package']}.", "\n".join(backends)]
+    of_commit = f", of commit {facts['commit']}" if facts.get("commit") else ""
+    return ["## Build", f"The package {facts['package']}{of_commit}.", "\n".join(backends)]
 
 
 def _correctness(facts: Part) -> list[str]:
