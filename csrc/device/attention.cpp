@@ -4,8 +4,9 @@
 // features before is that of ATen/native/transformers/attention.cpp.
 //
 // Gradients are those of PyTorch's own operators, which are called here with lazy tensors. CUDA's
-// are recorded under another name (ops/attention_operator.h). Attention that drops out is composed
-// on CUDA.
+// are recorded under another name (ops/attention_operator.h), but where they drop out: then they
+// run at the call, as all that draws from a generator of CUDA's, and leave their seed, of which the
+// memory-efficient kernel's lies on the host, to their gradient.
 #include <ATen/SDPBackend.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -38,10 +39,6 @@ namespace {
 using at::SDPBackend;
 using at::Tensor;
 using Mask = std::optional<Tensor>;
-
-bool is_lazy(const Tensor& tensor) {
-  return lazy_impl(tensor) != nullptr;
-}
 
 bool is_given(const Mask& mask) {
   return mask && mask->defined();
@@ -105,9 +102,8 @@ Mask aligned_bias(const Mask& bias, const Tensor& query, const Tensor& key) {
 }
 
 Tensor cuda_attention(SDPBackend choice, const Tensor& query, const Tensor& key,
-                      const Tensor& value, const Mask& mask, bool is_causal,
+                      const Tensor& value, const Mask& mask, double dropout_p, bool is_causal,
                       std::optional<double> scale) {
-  constexpr double kNoDropout = 0;
   const bool keeps_logsumexp =
       c10::GradMode::is_enabled() &&
       (query.requires_grad() || key.requires_grad() || value.requires_grad());
@@ -115,17 +111,17 @@ Tensor cuda_attention(SDPBackend choice, const Tensor& query, const Tensor& key,
   if (choice == SDPBackend::cudnn_attention) {
     constexpr double kMasked = -65504;  // cuDNN does not take infinity there
     return std::get<0>(at::_scaled_dot_product_cudnn_attention(
-        query, key, value, additive_mask(mask, dtype, kMasked), keeps_logsumexp, kNoDropout,
+        query, key, value, additive_mask(mask, dtype, kMasked), keeps_logsumexp, dropout_p,
         is_causal, /*return_debug_mask=*/false, scale));
   }
   if (choice == SDPBackend::efficient_attention)
     return std::get<0>(at::_scaled_dot_product_efficient_attention(
         query, key, value, aligned_bias(additive_mask(mask, dtype), query, key), keeps_logsumexp,
-        kNoDropout, is_causal, scale));
+        dropout_p, is_causal, scale));
   constexpr int64_t kFeatures = 8;  // of which flash attention takes multiples
   const int64_t features = query.size(-1);
   const Tensor output = std::get<0>(at::_scaled_dot_product_flash_attention(
-      padded(query, kFeatures), padded(key, kFeatures), padded(value, kFeatures), kNoDropout,
+      padded(query, kFeatures), padded(key, kFeatures), padded(value, kFeatures), dropout_p,
       is_causal, /*return_debug_mask=*/false, scale.value_or(1 / std::sqrt(double(features)))));
   return output.size(-1) == features ? output : output.slice(-1, 0, features);
 }
@@ -137,23 +133,23 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
       is_lazy(query) && is_lazy(key) && is_lazy(value) && (!is_given(mask) || is_lazy(*mask));
   // Whatever is wrong with the arguments is told by PyTorch's own function, which then takes the
   // math path: no fused kernel is registered for device lazy.
+  const bool mask_fits = !is_given(mask) || mask->scalar_type() == c10::ScalarType::Bool ||
+                         mask->scalar_type() == c10::ScalarType::Float ||
+                         mask->dtype() == query.dtype();
   const bool may_fuse = all_lazy && query.dim() == 4 && key.dim() == 4 && value.dim() == 4 &&
                         !(is_causal && is_given(mask)) && query.dtype() == key.dtype() &&
-                        query.dtype() == value.dtype();
+                        query.dtype() == value.dtype() && mask_fits;
   const bool on_cuda = execution_device().key == c10::DispatchKey::CUDA;
-  // CUDA's kernels return the state of what they drop out in memory of the host.
-  const bool drops_out = on_cuda && dropout_p != 0;
   const SDPBackend choice =
-      may_fuse && !drops_out
-          ? attention_choice(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa)
-          : SDPBackend::math;
+      may_fuse ? attention_choice(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa)
+               : SDPBackend::math;
   if (choice == SDPBackend::flash_attention && execution_device().is_cpu())
     return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
         query, key, value, dropout_p, is_causal, additive_mask(mask, query.scalar_type()), scale));
   if (on_cuda &&
       (choice == SDPBackend::flash_attention || choice == SDPBackend::efficient_attention ||
        choice == SDPBackend::cudnn_attention))
-    return cuda_attention(choice, query, key, value, mask, is_causal, scale);
+    return cuda_attention(choice, query, key, value, mask, dropout_p, is_causal, scale);
   if (choice == SDPBackend::overrideable)
     return std::get<0>(at::_scaled_dot_product_fused_attention_overrideable(
         query, key, value, additive_mask(mask, query.scalar_type()), dropout_p, is_causal,

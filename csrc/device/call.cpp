@@ -148,7 +148,10 @@ size_t Call::viewed_argument() const {
 
 at::Tensor Call::wrap(at::Tensor inner) {
   using Kind = OutputMetadata::Kind;
-  if (!inner.defined() || arguments_.makes_elsewhere()) {
+  // A random operator of another device may leave its seed on the host, for its gradient.
+  const bool left_on_host =
+      !operation_ && inner.defined() && inner.is_cpu() && !execution_device().is_cpu();
+  if (!inner.defined() || arguments_.makes_elsewhere() || left_on_host) {
     if (operation_) operation_->undefined_output();
     wrapped_.push_back(nullptr);
     return inner;

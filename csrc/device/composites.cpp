@@ -33,10 +33,6 @@
 namespace torch_lazy {
 namespace {
 
-bool is_lazy(const at::Tensor& tensor) {
-  return lazy_impl(tensor) != nullptr;
-}
-
 // A lazy tensor whose operators choose as the CPU's do.
 bool lives_on_cpu(const at::Tensor& tensor) {
   return is_lazy(tensor) && execution_device().is_cpu();

@@ -115,6 +115,9 @@ inline LazyTensorImpl* lazy_impl(const at::TensorBase& tensor) {
     return static_cast<LazyTensorImpl*>(impl);
   return stand_in_of(*impl);
 }
+inline bool is_lazy(const at::TensorBase& tensor) {
+  return lazy_impl(tensor) != nullptr;
+}
 
 inline uint8_t tensor_flags(const c10::TensorImpl& impl) {
   const c10::DispatchKeySet keys = impl.key_set();
