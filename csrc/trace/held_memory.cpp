@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <limits>
 
 #include "backend/execution_device.h"
 #include "base/config.h"
@@ -30,12 +31,12 @@ int64_t most_held_bytes(c10::DeviceIndex index) {
   if (const int64_t set = config().window_bytes.load(std::memory_order_relaxed)) return set;
   const ExecutionDevice& execution = execution_device();
   if (execution.is_cpu()) return kLeastBytes;
-  // By type; 0: not asked yet. The first device stands for all of its type.
-  static std::array<std::atomic<int64_t>, c10::COMPILE_TIME_MAX_DEVICE_TYPES> known{};
-  std::atomic<int64_t>& bytes = known[size_t(execution.type)];
-  if (bytes == 0)
-    bytes = std::max(memory_of(execution.device(index)) / kShareOfMemory, kLeastBytes);
-  return bytes;
+  // By index; 0: not known yet. A device of another type that lazy tensors come to live on inherits
+  // it.
+  static std::array<std::atomic<int64_t>, 1 + std::numeric_limits<c10::DeviceIndex>::max()> known{};
+  std::atomic<int64_t>& bytes = known.at(size_t(index));
+  if (bytes == 0) bytes = memory_of(execution.device(index)) / kShareOfMemory;
+  return std::max(bytes.load(), kLeastBytes);
 }
 
 }  // namespace torch_lazy

@@ -52,6 +52,8 @@ int attribute(CUdevice_attribute which) {
       return 228 << 10;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
       return torch_lazy::fake_cuda::kMostSharedBytes;
+    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
+      return 1 << 10;
   }
   throw Failure{CUDA_ERROR_INVALID_VALUE};
 }

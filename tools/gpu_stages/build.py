@@ -112,9 +112,10 @@ def _stamp_of(site: Path) -> dict[str, Any]:
 def _commit() -> str | None:
     """The commit that the sources are of, None where that is not known."""
     git = ["git", "-C", str(ROOT)]
+    quietly = {"capture_output": True, "text": True, "check": False}
     try:
-        head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-        changed = subprocess.run([*git, "diff", "--quiet", "HEAD"], capture_output=True)
+        head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], **quietly)
+        changed = subprocess.run([*git, "diff", "--quiet", "HEAD"], **quietly)
     except OSError:
         return None
     if head.returncode != 0:

@@ -131,21 +131,21 @@ void allow_shared_bytes(Kernel kernel, unsigned bytes, c10::DeviceIndex device) 
         fmt::format("a kernel cannot have {} bytes of shared memory", bytes));
 }
 
+// Less is slower and not wrong, so that what the driver refuses is not told.
 void prefer_shared_memory(Kernel kernel, unsigned dynamic_bytes, unsigned threads,
                           c10::DeviceIndex ordinal) {
-  constexpr int kBytesOfDriver = 1 << 10;  // that each block has beside its own
   const int device = handle_of(ordinal);
   int bytes = 0;
-  check(driver().kernel_attribute(&bytes, KernelAttribute::kSharedBytes, kernel, device),
-        "the shared memory of a kernel is not known");
+  if (driver().kernel_attribute(&bytes, KernelAttribute::kSharedBytes, kernel, device) != kSuccess)
+    return;
   bytes += int(dynamic_bytes);
   if (bytes == 0) return;
+  bytes += attribute(Attribute::kReservedSharedBytesOfBlock, device);
   const int64_t blocks = attribute(Attribute::kMaxThreadsPerMultiprocessor, device) / int(threads);
   const int64_t most = attribute(Attribute::kSharedBytesOfMultiprocessor, device);
-  const int64_t percent = (blocks * (bytes + kBytesOfDriver) * 100 + most - 1) / most;
-  check(driver().set_kernel_attribute(KernelAttribute::kPreferredSharedPercent,
-                                      int(std::min<int64_t>(percent, 100)), kernel, device),
-        "a kernel cannot ask for shared memory");
+  const int64_t percent = std::min<int64_t>((blocks * bytes * 100 + most - 1) / most, 100);
+  static_cast<void>(driver().set_kernel_attribute(KernelAttribute::kPreferredSharedPercent,
+                                                  int(percent), kernel, device));
 }
 
 void ensure_context(c10::DeviceIndex device) {

@@ -33,7 +33,8 @@ enum class Attribute : int {
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
   kSharedBytesOfMultiprocessor = 81,
-  kMaxSharedBytesOfBlock = 97,  // of a kernel that asks for them
+  kMaxSharedBytesOfBlock = 97,        // of a kernel that asks for them
+  kReservedSharedBytesOfBlock = 111,  // for the driver, beside its own
 };
 
 // CUfunction_attribute
