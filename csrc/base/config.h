@@ -34,7 +34,7 @@ struct Config {
   std::atomic<int64_t> compile_delay{0};  // milliseconds at most before a compile, at random
   std::atomic<int64_t> window_operations{16384};
   // Between two looks at a device that runs behind the host, see trace/early_run.h; 0 for none.
-  std::atomic<int64_t> early_operations{16};
+  std::atomic<int64_t> early_operations{8};
   // Bytes that the open window keeps alive longer than eager would, at most; 0: by the device's
   // memory, see trace/held_memory.h.
   std::atomic<int64_t> window_bytes{0};

@@ -229,7 +229,7 @@ std::vector<Setting> size_settings() {
       number(
           "early_operations", &Config::early_operations, 0, int64_t(1) << 31,
           "on a device that runs behind the host: after how many more operations of a hot window "
-          "it is asked whether it is idle, and begins with them; 0: never"),
+          "it begins with them; 0: never"),
       std::move(rematerialize),
       read_only(choice("allocator", &Config::allocator, {"caching", "system"},
                        "`\"caching\"`: freed memory is kept for the next allocation; `\"system\"`: "

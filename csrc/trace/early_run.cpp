@@ -23,6 +23,17 @@ size_t known_nodes(const WindowGraph& graph, const Tape& tape) {
                 operations.begin());
 }
 
+// While it lives, warnings of this thread are kept and not given.
+class KeepWarnings final : public c10::WarningHandler {
+ public:
+  explicit KeepWarnings(std::vector<c10::Warning>& into) : into_(into), guard_(this) {}
+  void process(const c10::Warning& warning) override { into_.push_back(warning); }
+
+ private:
+  std::vector<c10::Warning>& into_;
+  c10::WarningUtils::WarningHandlerGuard guard_;
+};
+
 }  // namespace
 
 std::unique_ptr<EarlyRun> EarlyRun::begin(const std::shared_ptr<const Version>& version,
@@ -72,7 +83,7 @@ void EarlyRun::submit(const Recorded& recorded) noexcept {
     entries_.insert(entries_.end(), recorded.entries.begin(), recorded.entries.end());
     if (!state_.unchanged_in_process()) return;
     const RunningWindow running(entries_, version_->graph.operations, /*shown=*/false);
-    const CollectWarnings collect(said_);
+    const KeepWarnings kept(said_);
     const SilenceRememberedWarnings silence;
     const c10::OptionalStreamGuard stream(stream_);
     begun_ |= version_->alone([&] { return run_->advance(recorded.nodes, inputs_); });

@@ -7,6 +7,7 @@
 
 #include "trace/guard_failure.h"
 #include "trace/known_traces.h"
+#include "trace/window_history.h"
 
 namespace torch_lazy {
 
@@ -41,11 +42,11 @@ class Matcher {
     return end ? end->trace.get() : nullptr;
   }
 
-  // The trace that the window is likely to be, see KnownTraces; it has followed it so far. Null
-  // where there is none. No operation is open.
-  std::shared_ptr<CompiledTrace> expected(const Tape& tape) {
+  // The trace that the window is likely to be, by what came before it and, where that is new, by
+  // how it begins; it has followed it so far. Null where there is none. No operation is open.
+  std::shared_ptr<CompiledTrace> expected(const Tape& tape, const WindowHistory& history) {
     std::shared_ptr<CompiledTrace> expected =
-        compared_ == 0 ? traces_->expected(tape) : expected_.lock();
+        compared_ == 0 ? first_guess(tape, history) : expected_.lock();
     if (expected && !follows(*expected, tape, compared_)) expected.reset();
     compared_ = tape.size();
     expected_ = expected;
@@ -58,6 +59,12 @@ class Matcher {
   void note_wrong_guess(const Tape& tape) { traces_->note_wrong_guess(tape); }
 
  private:
+  std::shared_ptr<CompiledTrace> first_guess(const Tape& tape, const WindowHistory& history) {
+    const WindowHistory::Guess* const guess = history.next();
+    if (!guess) return traces_->expected(tape);
+    return guess->ended_otherwise ? nullptr : guess->trace.lock();
+  }
+
   KnownTraces* traces_ = nullptr;
   Cursor cursor_;
   std::weak_ptr<CompiledTrace> expected_;

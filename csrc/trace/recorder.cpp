@@ -97,9 +97,10 @@ RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_e
 }
 
 void Recorder::look_at_device(RecordingGuard& lock) {
-  const auto expected = may_run_early() ? matcher_.expected(window_.tape()) : nullptr;
+  const auto expected = may_run_early() ? matcher_.expected(window_.tape(), history_) : nullptr;
   const auto version = expected ? expected->version() : nullptr;
-  if (version) keep_error(window_.run_early(lock, version));
+  const WindowHistory::Guess* const guess = history_.next();
+  if (version) keep_error(window_.run_early(lock, version, guess && !guess->was_wrong));
   next_look_ =
       version && window_.runs_early() ? next_look_ + size_t(config().early_operations) : SIZE_MAX;
 }
@@ -164,7 +165,8 @@ void Recorder::close(RecordingGuard& lock, Flush flush) {
       range.emplace(flush_event(flush, window_.tape()));
   }
   if (!window_.tape().empty()) {
-    const auto [state, version] = finish_window(lock, flush);
+    const auto [state, trace, version] = finish_window(lock, flush);
+    if (may_run_early()) history_.note_end(trace, window_.was_guessed_wrong());
     windows_.count(name(state));
     debug_window(flush, state, window_.tape());
     if (is_logging()) [[unlikely]]
@@ -189,7 +191,7 @@ Recorder::Finished Recorder::finish_window(RecordingGuard& lock, Flush flush) {
   if (const auto version = trace ? trace->version_for(window_.live()) : nullptr) {
     keep_error(window_.run(lock, *version, flush.profiled));
     if (may_run_early()) matcher_.note_end(window_.tape(), *trace);
-    return {WindowState::kHot, version};
+    return {WindowState::kHot, trace->shared_from_this(), version};
   }
   record_profile(flush.automatic());
   keep_error(window_.run_by_operation(lock, window_.tape().size(), flush.profiled));

@@ -26,6 +26,7 @@
 #include "trace/recording_lock.h"
 #include "trace/storage_state.h"
 #include "trace/window.h"
+#include "trace/window_history.h"
 
 namespace torch_lazy {
 
@@ -154,7 +155,9 @@ class Recorder {
   void close(RecordingGuard& lock, Flush flush);
   struct Finished {
     WindowState state;
-    std::shared_ptr<const CompiledTrace::Version> version = nullptr;  // by which it ran
+    // By which it ran.
+    std::shared_ptr<CompiledTrace> trace = nullptr;
+    std::shared_ptr<const CompiledTrace::Version> version = nullptr;
   };
   Finished finish_window(RecordingGuard& lock, Flush flush);
   void keep_error(std::exception_ptr error) {
@@ -170,6 +173,7 @@ class Recorder {
 
   Window window_;
   Matcher matcher_;              // of a deferring window
+  WindowHistory history_;        // on a device that may begin early
   size_t next_look_ = SIZE_MAX;  // at its device, when it has so many operations
   Learner learner_{Learner::Mode::kShared};
   Learner deterministic_learner_{Learner::Mode::kDeterministic};

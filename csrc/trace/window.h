@@ -187,10 +187,12 @@ class Window {
       RecordingGuard& lock, size_t operations, bool profiled,
       const std::exception_ptr& executable_failure = {});
   void wait_until_idle(RecordingGuard& lock);
-  // Lets its device, once it has been idle, do what it can already do of the version that the
-  // window is likely to be, see EarlyRun. Returns what the device said was wrong with earlier work.
+  // Lets its device do what it can already do of the version that the window is likely to be, see
+  // EarlyRun: where that guess is not trusted, from when it is idle. Returns what the device said
+  // was wrong with earlier work.
   [[nodiscard]] std::exception_ptr run_early(
-      RecordingGuard& lock, const std::shared_ptr<const CompiledTrace::Version>& version);
+      RecordingGuard& lock, const std::shared_ptr<const CompiledTrace::Version>& version,
+      bool trusted);
   // Whether the version that was last asked for can be run early.
   bool runs_early() const { return early_ != nullptr; }
   // The device began with another window than this one became.

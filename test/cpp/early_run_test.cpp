@@ -131,6 +131,7 @@ TEST_F(EarlyRunTest, WhatAnOperatorWarnsOfIsSaidByTheThreadThatFinishes) {
   record(1);
   run->tell(tape, {});
   ASSERT_TRUE(run->wait());
+  EXPECT_TRUE(said.empty());
   {
     const CollectWarnings collect(said);
     run->finish({});

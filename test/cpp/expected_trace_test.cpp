@@ -36,7 +36,7 @@ class ExpectedTrace : public ::testing::Test {
   std::shared_ptr<CompiledTrace> expected(const TapeBuilder& window, size_t operations) {
     Matcher matcher;
     matcher.start(traces);
-    return matcher.expected(window.tape.prefix(operations));
+    return matcher.expected(window.tape.prefix(operations), WindowHistory());
   }
 
   const TapeBuilder sine_window = exp_and({"aten::sin", "aten::abs"});
