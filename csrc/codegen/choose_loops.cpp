@@ -220,12 +220,14 @@ std::vector<LoweredKernel> choose_loops(Draft draft, const LowerContext& context
   order_and_merge_axes(draft);
   std::vector<LoweredKernel> kernels;
   const Axis lanes = context.is_cuda() ? usual_lanes(draft).axis : Axis::kReduction;
-  const std::optional<int64_t> chunk = chunk_of_long_reduction(draft, lanes, context.is_cuda());
+  Draft ordered = draft;
+  if (context.is_cuda()) put_longest_axis_outermost(ordered, lanes);
+  const std::optional<int64_t> chunk = chunk_of_long_reduction(ordered, lanes, context.is_cuda());
   if (!chunk) {
     kernels.push_back(Finisher(std::move(draft), context).finish());
     return kernels;
   }
-  CutReduction cut = cut_reduction(std::move(draft), lanes, *chunk);
+  CutReduction cut = cut_reduction(std::move(ordered), lanes, *chunk);
   kernels.push_back(Finisher(std::move(cut.chunks), context, cut.total, cut.lanes).finish());
   kernels.push_back(Finisher(std::move(cut.combination), context).finish());
   for (LoweredKernel& kernel : kernels) kernel.partial_elements = cut.partial_elements;

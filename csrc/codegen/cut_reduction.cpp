@@ -232,6 +232,21 @@ std::optional<int64_t> chunk_of_long_reduction(const Draft& draft, Axis lanes, b
   return ((steps + chunks - 1) / chunks + kChunkMultiple - 1) / kChunkMultiple * kChunkMultiple;
 }
 
+void put_longest_axis_outermost(Draft& draft, Axis lanes) {
+  const size_t first = parallel_count(draft), end = draft.extents.size();
+  if (first >= end || draft.extents[first] >= kLeastCudaWorkItems) return;
+  const int64_t steps = c10::multiply_integers(c10::ArrayRef<int64_t>(draft.extents).slice(first));
+  const int64_t least = lanes == Axis::kParallel ? kLeastCudaColumnSteps : kLeastCudaRowSteps;
+  size_t longest = first;
+  for (size_t axis = first + 1; axis + 1 < end; ++axis)
+    if (draft.extents[axis] > draft.extents[longest] && steps / draft.extents[axis] >= least)
+      longest = axis;
+  std::vector<size_t> order(end);
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[first], order[longest]);
+  if (longest != first) permute_axes(draft, order);
+}
+
 CutReduction cut_reduction(Draft draft, Axis lanes, int64_t chunk) {
   return Cutter(std::move(draft), lanes, chunk).run();
 }

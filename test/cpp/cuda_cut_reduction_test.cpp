@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/cut_reduction.h"
 #include "emulated_plan.h"
 
 namespace torch_lazy {
@@ -83,6 +84,23 @@ TEST(CudaCutReduction, OfColumnsOfEachOfSeveralMatrices) {
   const Handle x = window.input(at::randn({3, 500, 40}));
 
   expect_cut_and_as_eager(window, {sum(window, x, {1})});
+}
+
+std::vector<int64_t> in_order_of_chunks(std::vector<int64_t> reduced) {
+  codegen::Draft draft;
+  draft.reduced.assign(reduced.size(), true);
+  draft.extents = std::move(reduced);
+  codegen::put_longest_axis_outermost(draft, codegen::Axis::kReduction);
+  return {draft.extents.begin(), draft.extents.end()};
+}
+
+TEST(CudaCutReduction, ChunksAreStepsOfTheLongestDimensionButTheLast) {
+  EXPECT_EQ(in_order_of_chunks({16, 256, 512}), (std::vector<int64_t>{256, 16, 512}));
+  EXPECT_EQ(in_order_of_chunks({16, 8, 100000}), (std::vector<int64_t>{16, 8, 100000}));
+  EXPECT_EQ(in_order_of_chunks({300, 512, 512}), (std::vector<int64_t>{300, 512, 512}))
+      << "there are enough";
+  EXPECT_EQ(in_order_of_chunks({4, 512, 64}), (std::vector<int64_t>{4, 512, 64}))
+      << "chunks would be too short";
 }
 
 }  // namespace
