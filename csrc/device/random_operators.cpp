@@ -47,6 +47,20 @@ struct PhiloxBernoulli {
   }
 };
 
+// The same for masks of dropout: what is drawn is new, so that it can be made before the window is
+// complete, where memory that is written in place is written at its end.
+struct PhiloxMask {
+  using schema = at::Tensor(const at::Tensor&, const at::Tensor&, double);
+  static constexpr const char* name = "torch_lazy::philox_mask";
+  static constexpr const char* overload_name = "";
+  static at::Tensor redispatch(c10::DispatchKeySet keys, const at::Tensor& self,
+                               const at::Tensor& key, double p) {
+    static const auto op =
+        c10::Dispatcher::singleton().findSchemaOrThrow(name, overload_name).typed<schema>();
+    return op.redispatch(keys, self, key, p);
+  }
+};
+
 // What a generator of the CPU draws next. From another device's only its own kernels can draw: the
 // bits are then those that its seed and its place in the sequence give, which moves on by 4, as
 // PyTorch's kernels on CUDA move it.
@@ -96,8 +110,12 @@ at::Tensor bernoulli(const at::Tensor& self, double p, std::optional<at::Generat
 
 std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double p,
                                                   std::optional<bool> train) {
-  return draws_bernoulli_by_key() ? at::native::native_dropout_cpu(input, p, train)
-                                  : Unboxed<at::_ops::native_dropout>::kernel(input, p, train);
+  if (!draws_bernoulli_by_key()) return Unboxed<at::_ops::native_dropout>::kernel(input, p, train);
+  const double kept = 1 - p;
+  if (!train.value_or(true) || input.numel() == 0 || !draws_by_key(input, kept, std::nullopt))
+    return at::native::native_dropout_cpu(input, p, train);
+  const at::Tensor mask = Unboxed<PhiloxMask>::kernel(input, draw_key(input, std::nullopt), kept);
+  return {input.mul(mask).mul_(kept == 0 ? 0 : 1 / kept), mask};
 }
 
 }  // namespace

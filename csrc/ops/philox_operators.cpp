@@ -68,6 +68,12 @@ at::Tensor philox_bernoulli(const at::Tensor& self, const at::Tensor& key, doubl
   return result;
 }
 
+at::Tensor philox_mask(const at::Tensor& self, const at::Tensor& key, double p) {
+  at::Tensor result = at::empty_like(self, self.options().dtype(at::kBool));
+  philox_bernoulli_(result, key, p);
+  return result;
+}
+
 at::Tensor philox_uniform_at(const at::Tensor& position, const at::Tensor& key) {
   const uint64_t stream = key_of(key);
   const at::Tensor dense = position.contiguous();
@@ -86,6 +92,9 @@ at::Tensor& meta_bernoulli_(at::Tensor& self, const at::Tensor&, double) {
 at::Tensor meta_bernoulli(const at::Tensor& self, const at::Tensor&, double) {
   return at::empty_like(self);
 }
+at::Tensor meta_mask(const at::Tensor& self, const at::Tensor&, double) {
+  return at::empty_like(self, self.options().dtype(at::kBool));
+}
 at::Tensor meta_uniform(const at::Tensor& position, const at::Tensor&) {
   return at::empty_like(position, position.options().dtype(at::kFloat));
 }
@@ -103,17 +112,20 @@ void register_philox_operators() {
   torch::Library& definitions = immortal_library(torch::Library::DEF, "torch_lazy", std::nullopt);
   definitions.def("philox_bernoulli_(Tensor(a!) self, Tensor key, float p) -> Tensor(a!)");
   definitions.def("philox_bernoulli(Tensor self, Tensor key, float p) -> Tensor");
+  definitions.def("philox_mask(Tensor self, Tensor key, float p) -> Tensor");
   definitions.def("philox_uniform(Tensor position, Tensor key) -> Tensor");
 
   torch::Library& cpu = immortal_library(torch::Library::IMPL, "torch_lazy", c10::DispatchKey::CPU);
   cpu.impl("philox_bernoulli_", philox_bernoulli_);
   cpu.impl("philox_bernoulli", philox_bernoulli);
+  cpu.impl("philox_mask", philox_mask);
   cpu.impl("philox_uniform", philox_uniform_at);
 
   torch::Library& meta =
       immortal_library(torch::Library::IMPL, "torch_lazy", c10::DispatchKey::Meta);
   meta.impl("philox_bernoulli_", meta_bernoulli_);
   meta.impl("philox_bernoulli", meta_bernoulli);
+  meta.impl("philox_mask", meta_mask);
   meta.impl("philox_uniform", meta_uniform);
 }
 

@@ -3,6 +3,7 @@
 // drawn at the call, so what is left can be deferred, moved, repeated and computed in parts.
 //
 //   torch_lazy::philox_bernoulli_(self, key, p), philox_bernoulli: 1 with probability p, else 0
+//   torch_lazy::philox_mask(self, key, p): the same draw as a bool tensor with the sizes of self
 //   torch_lazy::philox_uniform(position, key): float in [0, 1), the elements `position` (int64)
 //
 // `key` is an int64 tensor without dimensions on the CPU. Elements count in the order of sizes,

@@ -99,7 +99,7 @@ void add_copy_rules(RuleTable& table) {
 
 void add_random_rules(RuleTable& table) {
   // Elements count in the order of sizes, whatever the layout.
-  table["philox_bernoulli"] = [](Decomposition& d) {
+  table["philox_bernoulli"] = table["philox_mask"] = [](Decomposition& d) {
     GraphBuilder& builder = d.builder();
     const TensorInfo result = d.output();
     if (result.elements() == 0) return d.finish(d.full(0, result));

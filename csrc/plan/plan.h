@@ -45,6 +45,7 @@ struct ViewStep {
 
 struct CopyStep {
   uint32_t source, target;
+  bool from_host = false;  // of memory that is not the device's
 };
 
 // Fails unless all indices are in [0, limit). Nothing is written before, so that the window is run

@@ -105,7 +105,7 @@ void PlanBuilder::add_copy(uint32_t source, uint32_t target, int64_t origin) {
       return add(*std::move(step), origin);
     }
   }
-  add(CopyStep{source, target}, origin);
+  add(CopyStep{source, target, from_cpu}, origin);
   ++plan_.copies;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 namespace torch_lazy {
@@ -45,15 +44,14 @@ size_t nodes_of(const PlanStep& step) {
   return size_t(last) + 1;
 }
 
-// A check does, and so may a copy of the host's memory, which is an input's.
-bool waits_for_device(const PlanStep& step, const std::unordered_set<uint32_t>& inputs) {
+// A check does, and so may a copy of the host's memory.
+bool waits_for_device(const PlanStep& step) {
   const auto* const copy = std::get_if<CopyStep>(&step.action);
-  return std::holds_alternative<CheckStep>(step.action) || (copy && inputs.contains(copy->source));
+  return std::holds_alternative<CheckStep>(step.action) || (copy && copy->from_host);
 }
 
 std::vector<RunSchedule::Stage> early_stages(const Plan& plan,
                                              const std::vector<bool>& ends_sequence) {
-  const std::unordered_set<uint32_t> inputs(plan.inputs.begin(), plan.inputs.end());
   std::unordered_map<uint32_t, uint32_t> not_asked_for;  // of them, by slot
   for (size_t i = 0; i < plan.inputs.size(); ++i)
     not_asked_for.emplace(plan.inputs[i], uint32_t(i));
@@ -61,7 +59,7 @@ std::vector<RunSchedule::Stage> early_stages(const Plan& plan,
   RunSchedule::Stage next{};
   for (size_t i = 0; i < std::min(plan.first_write, plan.steps.size()); ++i) {
     const PlanStep& step = plan.steps[i];
-    if (waits_for_device(step, inputs)) break;
+    if (waits_for_device(step)) break;
     next.nodes = std::max(next.nodes, nodes_of(step));
     for (const uint32_t slot : slots_of(step))
       if (const auto found = not_asked_for.find(slot); found != not_asked_for.end()) {

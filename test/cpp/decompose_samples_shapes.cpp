@@ -13,6 +13,7 @@ void add_creation(Samples& all) {
       [=](ScalarType d) {
         return Arguments{at::zeros({0, 3}, d), at::scalar_tensor(99, at::kLong), 0.4};
       }};
+  all["philox_mask"] = all["philox_bernoulli"];
   const std::vector<int64_t> sizes{2, 3}, strides{1, 2};
   all["full"] = {
       [=](ScalarType d) { return Arguments{sizes, 2, int64_t(d), kNone, kNone, kNone}; }};

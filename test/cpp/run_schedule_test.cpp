@@ -105,5 +105,15 @@ TEST(RunSchedule, NoStageWaitsForTheDeviceToCheckIndices) {
   EXPECT_TRUE(schedule_run(plan, 32).early.empty());
 }
 
+TEST(RunSchedule, ACopyOfAnInputOnTheDeviceIsAStageAsAnyOther) {
+  const Plan plan = planned(R"(graph(%a : Float(16, 16, strides=[1, 16], device=cpu)):
+  %0 : int = prim::Constant[value=0]()
+  %x : Float(16, 16, strides=[16, 1], device=cpu) = aten::clone(%a, %0)
+  %y : Float(16, 16, strides=[16, 1], device=cpu) = aten::mm(%x, %x)
+  return (%y))");
+
+  EXPECT_EQ(schedule_run(plan, 32).early.back().nodes, 3) << to_string(plan);
+}
+
 }  // namespace
 }  // namespace torch_lazy

@@ -57,6 +57,22 @@ print(torch.lazy.metrics()["windows_run"] - before)
     assert run_by_key(_HOT + script) == ["1"]
 
 
+def test_the_device_begins_with_a_window_that_drops_out_before_it_is_recorded():
+    script = """
+weight = torch.eye(8, device="lazy")
+x = torch.randn(4, 8, device="lazy")
+def step():
+    y = F.dropout(x, 0.5)
+    for _ in range(12):
+        y = torch.softmax(y @ weight, -1)
+    return y.sum().item()
+hot(step, times=8)
+print(torch.lazy.metrics()["early_runs"].get("finished", 0) > 2)
+"""
+
+    assert run_by_key(_HOT + script) == ["True"]
+
+
 def test_streams_are_the_cpu_s_in_every_dtype_and_order_of_memory():
     script = """
 key = torch.tensor(-123456789012345678)

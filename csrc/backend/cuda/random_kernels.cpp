@@ -186,6 +186,12 @@ at::Tensor bernoulli(const at::Tensor& self, const at::Tensor& key, double p) {
   return result;
 }
 
+at::Tensor mask(const at::Tensor& self, const at::Tensor& key, double p) {
+  at::Tensor result = at::empty_like(self, self.options().dtype(at::kBool));
+  bernoulli_(result, key, p);
+  return result;
+}
+
 at::Tensor uniform(const at::Tensor& position, const at::Tensor& key) {
   const at::Tensor dense = position.contiguous();
   at::Tensor result = at::empty_like(dense, dense.options().dtype(at::kFloat));
@@ -208,6 +214,7 @@ void register_random_kernels() {
         immortal_library(torch::Library::IMPL, "torch_lazy", c10::DispatchKey::CUDA);
     cuda.impl("philox_bernoulli_", bernoulli_);
     cuda.impl("philox_bernoulli", bernoulli);
+    cuda.impl("philox_mask", mask);
     cuda.impl("philox_uniform", uniform);
     return true;
   }();
