@@ -3,6 +3,7 @@
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
@@ -68,10 +69,13 @@ at::Tensor philox_bernoulli(const at::Tensor& self, const at::Tensor& key, doubl
   return result;
 }
 
+// Of every device that draws.
 at::Tensor philox_mask(const at::Tensor& self, const at::Tensor& key, double p) {
+  static const auto draw = c10::Dispatcher::singleton()
+                               .findSchemaOrThrow("torch_lazy::philox_bernoulli_", "")
+                               .typed<at::Tensor&(at::Tensor&, const at::Tensor&, double)>();
   at::Tensor result = at::empty_like(self, self.options().dtype(at::kBool));
-  philox_bernoulli_(result, key, p);
-  return result;
+  return draw.call(result, key, p);
 }
 
 at::Tensor philox_uniform_at(const at::Tensor& position, const at::Tensor& key) {
@@ -118,8 +122,10 @@ void register_philox_operators() {
   torch::Library& cpu = immortal_library(torch::Library::IMPL, "torch_lazy", c10::DispatchKey::CPU);
   cpu.impl("philox_bernoulli_", philox_bernoulli_);
   cpu.impl("philox_bernoulli", philox_bernoulli);
-  cpu.impl("philox_mask", philox_mask);
   cpu.impl("philox_uniform", philox_uniform_at);
+
+  immortal_library(torch::Library::IMPL, "torch_lazy", c10::DispatchKey::CompositeExplicitAutograd)
+      .impl("philox_mask", philox_mask);
 
   torch::Library& meta =
       immortal_library(torch::Library::IMPL, "torch_lazy", c10::DispatchKey::Meta);

@@ -39,7 +39,7 @@ class EarlyRun {
   bool is_of(const Version& version) const { return version_.get() == &version; }
   bool was_told() const { return told_operations_ > 0; }
   // Tells what is on the tape by now, of which no operation is open. `inputs` are the window's so
-  // far. What follows from it is submitted meanwhile; what fails is told by finish().
+  // far. What follows from it is submitted meanwhile. A step that fails is told by finish().
   void tell(const Tape& tape, c10::ArrayRef<at::Tensor> inputs);
   // Waits until all that was told is submitted. False where the run may not be finished. To be
   // called before the thread puts global settings in force, which would hide a change.
@@ -48,7 +48,7 @@ class EarlyRun {
   // so that the run may not even be destroyed.
   [[nodiscard]] bool cancel();
   // After wait() or cancel(): whether the device was given something, and whether that may not be
-  // what the window does, since the program changed a global setting meanwhile.
+  // what the window does: the program changed a global setting meanwhile, or a stage raised.
   bool has_begun() const { return begun_; }
   bool is_spoiled() const { return spoiled_; }
   // Submits the rest: as Version::run(), with all inputs, numbers included. After wait().

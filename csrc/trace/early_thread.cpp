@@ -98,8 +98,8 @@ bool EarlyThread::wait() {
 }
 
 bool EarlyThread::cancel() {
-  std::deque<Task> dropped;  // destroyed without the lock: they have tensors
   {
+    std::deque<Task> dropped;  // destroyed without the lock: they have tensors
     const Lock lock(mutex_);
     dropped.swap(tasks_);
     set_busy(doing_);

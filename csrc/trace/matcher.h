@@ -42,6 +42,9 @@ class Matcher {
     return end ? end->trace.get() : nullptr;
   }
 
+  // Of the window that began last.
+  const KnownTraces* traces() const { return traces_; }
+
   // The trace that the window is likely to be, by what came before it and, where that is new, by
   // how it begins; it has followed it so far. Null where there is none. No operation is open.
   std::shared_ptr<CompiledTrace> expected(const Tape& tape, const WindowHistory& history) {
@@ -60,7 +63,7 @@ class Matcher {
 
  private:
   std::shared_ptr<CompiledTrace> first_guess(const Tape& tape, const WindowHistory& history) {
-    const WindowHistory::Guess* const guess = history.next();
+    const WindowHistory::Guess* const guess = history.next(traces_);
     if (!guess) return traces_->expected(tape);
     return guess->ended_otherwise ? nullptr : guess->trace.lock();
   }

@@ -99,7 +99,7 @@ RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_e
 void Recorder::look_at_device(RecordingGuard& lock) {
   const auto expected = may_run_early() ? matcher_.expected(window_.tape(), history_) : nullptr;
   const auto version = expected ? expected->version() : nullptr;
-  const WindowHistory::Guess* const guess = history_.next();
+  const WindowHistory::Guess* const guess = history_.next(matcher_.traces());
   if (version) keep_error(window_.run_early(lock, version, guess && !guess->was_wrong));
   next_look_ =
       version && window_.runs_early() ? next_look_ + size_t(config().early_operations) : SIZE_MAX;
@@ -166,7 +166,8 @@ void Recorder::close(RecordingGuard& lock, Flush flush) {
   }
   if (!window_.tape().empty()) {
     const auto [state, trace, version] = finish_window(lock, flush);
-    if (may_run_early()) history_.note_end(trace, window_.was_guessed_wrong());
+    if (may_run_early())
+      history_.note_end(trace ? matcher_.traces() : nullptr, trace, window_.was_guessed_wrong());
     windows_.count(name(state));
     debug_window(flush, state, window_.tape());
     if (is_logging()) [[unlikely]]

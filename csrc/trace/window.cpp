@@ -105,10 +105,13 @@ void Window::close(RecordingGuard& lock) {
   if (inputs_.empty() && !early_) return;
   // Left where an operation was abandoned.
   std::vector<at::Tensor> dropped = std::exchange(inputs_, {});
+  running_ = true;  // other threads stay out until the device is no longer at it
   lock.unlock();
   drop_early_run();
   dropped.clear();
   lock.lock();
+  running_ = false;
+  idle_condition().notify_all();
 }
 
 BoundStorage* Window::owned(const StorageState& storage) noexcept {

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "runtime/compiled_trace.h"
+#include "trace/known_traces.h"
 
 namespace torch_lazy {
 
@@ -24,16 +25,19 @@ class WindowHistory {
     bool was_wrong = false;        // some time: the device had begun with another one
   };
 
-  // What came after the windows before this one; null where they are new.
-  const Guess* next() const;
-  // The window ended: as that trace, or as none. `wrong`: the device had begun with another one.
-  void note_end(const std::shared_ptr<CompiledTrace>& trace, bool wrong);
+  // What came after the windows before this one, of those that may follow `traces`, which are of
+  // one device and state; null where the windows before are new.
+  const Guess* next(const KnownTraces* traces) const;
+  // The window, which might have followed `traces`, ended: as that trace, or as none. `dropped`:
+  // the device had begun with what was then dropped.
+  void note_end(const KnownTraces* traces, const std::shared_ptr<CompiledTrace>& trace,
+                bool dropped);
 
  private:
   static constexpr size_t kWindows = 8;
   static constexpr size_t kMostGuesses = 1024;  // then all are forgotten
 
-  uint64_t key() const;
+  uint64_t key(const KnownTraces* traces) const;
 
   std::array<const CompiledTrace*, kWindows> last_{};  // a ring; not to be looked into
   size_t next_ = 0;

@@ -25,11 +25,11 @@ LoweredKernel row_sum(int64_t rows, int64_t columns) {
 }
 
 TEST(LaunchShape, GivesAWarpToEachOfManyShortRows) {
-  EXPECT_EQ(launch_shape(row_sum(1 << 20, 100), kGpu), (LaunchShape{32, 8, 12800}));
+  EXPECT_EQ(launch_shape(row_sum(1 << 20, 100), kGpu), (LaunchShape{32, 8, 3200}));
 }
 
 TEST(LaunchShape, GivesABlockToEachLongRow) {
-  EXPECT_EQ(launch_shape(row_sum(10000, 32768), kGpu), (LaunchShape{1024, 1, 3200}));
+  EXPECT_EQ(launch_shape(row_sum(10000, 32768), kGpu), (LaunchShape{1024, 1, 800}));
 }
 
 TEST(LaunchShape, GivesMoreThreadsToRowsWhereTheyAreFew) {
@@ -57,8 +57,7 @@ TEST(LaunchShape, GivesTheSharedMemoryThatHoldsTheRow) {
   kernel.stores.push_back({2, {Size::constant(0), {slot(1), one()}, {}}, 2});
   kernel.thread_loop = {
       .packet = 4, .packets = 6, .holds_row = true, .threads = 1024, .shared_packets = 4};
-  EXPECT_EQ(launch_shape(lowered, kGpu),
-            (LaunchShape{1024, 1, 1000, 4 * 4 * 1024 * sizeof(float)}));
+  EXPECT_EQ(launch_shape(lowered, kGpu), (LaunchShape{1024, 1, 800, 4 * 4 * 1024 * sizeof(float)}));
 }
 
 TEST(LaunchShape, SharesFewWorkItemsOutOverAllMultiprocessors) {

@@ -109,15 +109,17 @@ std::shared_ptr<const Program> program_for(c10::DeviceIndex device) {
       warn_in_background("the CPU draws random numbers for CUDA, since " + first_line(error));
   }
   const std::lock_guard lock(programs.mutex);
-  return programs.by_device[device] = std::move(made);
+  const std::shared_ptr<const Program>& kept =
+      programs.by_device.try_emplace(device, made).first->second;
+  return kept ? kept : made;
 }
 
 // On the current stream of the device. False where there is no such kernel.
 bool launch(size_t kernel, const at::Tensor& out, int64_t elements, void** parameters) {
   const c10::Device device = out.device();
+  if (elements == 0) return true;
   const std::shared_ptr<const Program> program = program_for(device.index());
   if (!program) return false;
-  if (elements == 0) return true;
   const c10::DeviceGuard current(device);
   ensure_context(device.index());
   const c10::impl::DeviceGuardImplInterface& guard = *c10::impl::getDeviceGuardImpl(device.type());
@@ -186,13 +188,9 @@ at::Tensor bernoulli(const at::Tensor& self, const at::Tensor& key, double p) {
   return result;
 }
 
-at::Tensor mask(const at::Tensor& self, const at::Tensor& key, double p) {
-  at::Tensor result = at::empty_like(self, self.options().dtype(at::kBool));
-  bernoulli_(result, key, p);
-  return result;
-}
-
 at::Tensor uniform(const at::Tensor& position, const at::Tensor& key) {
+  TORCH_CHECK_TYPE(position.scalar_type() == at::kLong, "positions in a stream are int64, not ",
+                   position.scalar_type());
   const at::Tensor dense = position.contiguous();
   at::Tensor result = at::empty_like(dense, dense.options().dtype(at::kFloat));
   void *out = result.mutable_data_ptr(), *from = const_cast<void*>(dense.const_data_ptr());
@@ -214,7 +212,6 @@ void register_random_kernels() {
         immortal_library(torch::Library::IMPL, "torch_lazy", c10::DispatchKey::CUDA);
     cuda.impl("philox_bernoulli_", bernoulli_);
     cuda.impl("philox_bernoulli", bernoulli);
-    cuda.impl("philox_mask", mask);
     cuda.impl("philox_uniform", uniform);
     return true;
   }();
