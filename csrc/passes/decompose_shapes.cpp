@@ -31,6 +31,7 @@ Term join(Decomposition& d, const std::vector<Value*>& values, int64_t dim) {
   const TensorInfo type = d.output();
   GraphBuilder& builder = d.builder();
   std::vector<Value*> cast;
+  cast.reserve(values.size());
   for (Value* value : values) cast.push_back(builder.to(value, type.dtype));
   return {&builder, builder.cat(cast, dim, type)};
 }
