@@ -37,14 +37,6 @@ void for_each_chunk(uint64_t key, int64_t elements, const Visit& visit) {
   });
 }
 
-uint64_t key_of(const at::Tensor& key) {
-  TORCH_CHECK(key.dim() == 0 && key.scalar_type() == at::kLong && key.device().is_cpu(),
-              "the key of a random stream must be an int64 tensor without dimensions on the CPU, "
-              "not one of dtype ",
-              key.scalar_type(), " and sizes ", key.sizes(), " on ", key.device());
-  return uint64_t(*key.const_data_ptr<int64_t>());
-}
-
 void fill_bernoulli(at::Tensor& dense, uint64_t key, float p) {
   AT_DISPATCH_ALL_TYPES_AND3(
       at::kBool, at::kHalf, at::kBFloat16, dense.scalar_type(), "philox_bernoulli_", [&] {
@@ -58,7 +50,7 @@ void fill_bernoulli(at::Tensor& dense, uint64_t key, float p) {
 at::Tensor& philox_bernoulli_(at::Tensor& self, const at::Tensor& key, double p) {
   const bool dense = self.is_contiguous();
   at::Tensor filled = dense ? self : at::empty_like(self, at::MemoryFormat::Contiguous);
-  fill_bernoulli(filled, key_of(key), float(p));
+  fill_bernoulli(filled, stream_of(key), float(p));
   if (!dense) self.copy_(filled);
   return self;
 }
@@ -79,7 +71,7 @@ at::Tensor philox_mask(const at::Tensor& self, const at::Tensor& key, double p) 
 }
 
 at::Tensor philox_uniform_at(const at::Tensor& position, const at::Tensor& key) {
-  const uint64_t stream = key_of(key);
+  const uint64_t stream = stream_of(key);
   const at::Tensor dense = position.contiguous();
   at::Tensor result = at::empty_like(dense, dense.options().dtype(at::kFloat));
   const auto* const from = dense.const_data_ptr<int64_t>();
@@ -104,6 +96,14 @@ at::Tensor meta_uniform(const at::Tensor& position, const at::Tensor&) {
 }
 
 }  // namespace
+
+uint64_t stream_of(const at::Tensor& key) {
+  TORCH_CHECK(key.dim() == 0 && key.scalar_type() == at::kLong && key.device().is_cpu(),
+              "the key of a random stream must be an int64 tensor without dimensions on the CPU, "
+              "not one of dtype ",
+              key.scalar_type(), " and sizes ", key.sizes(), " on ", key.device());
+  return uint64_t(*key.const_data_ptr<int64_t>());
+}
 
 bool has_random_kernel(c10::ScalarType dtype) {
   constexpr c10::ScalarType kTypes[] = {at::kBool,  at::kByte,  at::kChar, at::kShort,

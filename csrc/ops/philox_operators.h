@@ -10,9 +10,15 @@
 // whatever the strides: element i of a Bernoulli draw is philox_uniform(key, i) < p.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
 
+#include <cstdint>
+
 namespace torch_lazy {
+
+// What the key of a random stream says. Raises c10::Error for a tensor that is no key.
+uint64_t stream_of(const at::Tensor& key);
 
 // Whether a tensor of this dtype can be filled: bool, integers to 64 bits, half to double.
 bool has_random_kernel(c10::ScalarType dtype);

@@ -18,6 +18,7 @@ class Matcher {
     traces_ = &traces;
     cursor_ = traces.start();
     expected_.reset();
+    trusted_ = false;
     compared_ = 0;
   }
 
@@ -55,6 +56,8 @@ class Matcher {
     expected_ = expected;
     return expected;
   }
+  // The guess comes from the history, and was never wrong. After expected().
+  bool trusts_guess() const { return trusted_; }
   // The window ran as that trace, which has ended.
   void note_end(const Tape& tape, CompiledTrace& trace) {
     traces_->note_end(tape, trace.shared_from_this());
@@ -64,6 +67,7 @@ class Matcher {
  private:
   std::shared_ptr<CompiledTrace> first_guess(const Tape& tape, const WindowHistory& history) {
     const WindowHistory::Guess* const guess = history.next(traces_);
+    trusted_ = guess && !guess->was_wrong;
     if (!guess) return traces_->expected(tape);
     return guess->ended_otherwise ? nullptr : guess->trace.lock();
   }
@@ -71,6 +75,7 @@ class Matcher {
   KnownTraces* traces_ = nullptr;
   Cursor cursor_;
   std::weak_ptr<CompiledTrace> expected_;
+  bool trusted_ = false;
   size_t compared_ = 0;  // operations that follow it
 };
 

@@ -99,8 +99,7 @@ RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_e
 void Recorder::look_at_device(RecordingGuard& lock) {
   const auto expected = may_run_early() ? matcher_.expected(window_.tape(), history_) : nullptr;
   const auto version = expected ? expected->version() : nullptr;
-  const WindowHistory::Guess* const guess = history_.next(matcher_.traces());
-  if (version) keep_error(window_.run_early(lock, version, guess && !guess->was_wrong));
+  if (version) keep_error(window_.run_early(lock, version, matcher_.trusts_guess()));
   next_look_ =
       version && window_.runs_early() ? next_look_ + size_t(config().early_operations) : SIZE_MAX;
 }

@@ -47,6 +47,7 @@ TEST(EarlyThread, WhatWasNotBegunIsDroppedByCancel) {
   EarlyThread& thread = new_thread();
   std::promise<void> begun, may_end;
   std::atomic<int> done{0};
+  // There no other thread can be in the middle of a task.
   if (has_one_core()) GTEST_SKIP() << "tasks run when they are posted";
   thread.post([&] {
     begun.set_value();
@@ -90,6 +91,7 @@ TEST(EarlyThread, AChildHasOneOfItsOwn) {
 TEST(EarlyThread, AChildIsToldOfTasksThatOnlyItsParentHas) {
   EarlyThread& thread = new_thread();
   std::promise<void> begun, may_end;
+  // There no other thread can be in the middle of a task.
   if (has_one_core()) GTEST_SKIP() << "tasks run when they are posted";
   int done = 0;
   thread.post([&] {

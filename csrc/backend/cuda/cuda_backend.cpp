@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -135,9 +134,7 @@ class CudaBackend final : public Backend {
   // and backends are made under the registry's lock.
   cuda::KernelLibraries& libraries() {
     if (libraries_) return *libraries_;
-    if (config().cache_bytes > 0 && !config().cache_directory.empty())
-      disk_ = std::make_unique<DiskCache>(std::filesystem::path(config().cache_directory) / "cuda",
-                                          config().cache_bytes);
+    disk_ = cuda::open_kernel_cache();
     return libraries_.emplace(disk_.get());
   }
 

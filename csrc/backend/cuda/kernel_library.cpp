@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -16,6 +17,7 @@
 #include <utility>
 
 #include "backend/cuda/nvrtc.h"
+#include "base/config.h"
 #include "base/disk_cache.h"
 #include "base/pass_times.h"
 
@@ -123,6 +125,12 @@ std::shared_ptr<const LoadedKernel> kernel_of(std::shared_ptr<const void> librar
 }
 
 }  // namespace
+
+std::unique_ptr<DiskCache> open_kernel_cache() {
+  if (config().cache_bytes <= 0 || config().cache_directory.empty()) return nullptr;
+  return std::make_unique<DiskCache>(std::filesystem::path(config().cache_directory) / "cuda",
+                                     config().cache_bytes);
+}
 
 LoadedKernels KernelLibraries::load(const std::vector<PrintedKernel>& kernels,
                                     const std::string& architecture) {

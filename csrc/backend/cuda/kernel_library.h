@@ -29,6 +29,10 @@ struct LoadedKernel {
   std::shared_ptr<const void> library{};  // unloaded with the last of its kernels
 };
 
+// Where images are kept for the next process; null where the settings say that none are. May warn,
+// which takes the GIL.
+std::unique_ptr<DiskCache> open_kernel_cache();
+
 using LoadedKernels = std::vector<std::shared_ptr<const LoadedKernel>>;
 
 // Not thread-safe: the compile thread's.

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,6 +29,7 @@
 #include "base/metrics.h"
 #include "base/warn.h"
 #include "codegen/prelude.h"
+#include "ops/philox_operators.h"
 
 namespace torch_lazy::cuda {
 namespace {
@@ -75,10 +75,7 @@ std::shared_ptr<const Program> compile(c10::DeviceIndex device) {
   for (size_t i = 0; i < kWords.size(); ++i)
     sources.push_back(printed(kDraws, fmt::format("lazy_draw_{}", 1 << i), kWords[i]));
   sources.push_back(printed(kUniforms, "lazy_uniforms", ""));
-  std::unique_ptr<DiskCache> disk;
-  if (config().cache_bytes > 0 && !config().cache_directory.empty())
-    disk = std::make_unique<DiskCache>(std::filesystem::path(config().cache_directory) / "cuda",
-                                       config().cache_bytes);
+  const std::unique_ptr<DiskCache> disk = open_kernel_cache();
   const DeviceProperties properties = device_properties(device);
   KernelLibraries libraries(disk.get());
   auto program = std::make_shared<Program>();
@@ -132,14 +129,6 @@ bool launch(size_t kernel, const at::Tensor& out, int64_t elements, void** param
   return true;
 }
 
-int64_t key_of(const at::Tensor& key) {
-  TORCH_CHECK(key.dim() == 0 && key.scalar_type() == at::kLong && key.device().is_cpu(),
-              "the key of a random stream must be an int64 tensor without dimensions on the CPU, "
-              "not one of dtype ",
-              key.scalar_type(), " and sizes ", key.sizes(), " on ", key.device());
-  return *key.const_data_ptr<int64_t>();
-}
-
 uint64_t bits_of_one(c10::ScalarType dtype) {
   switch (dtype) {
     case at::kHalf:
@@ -167,7 +156,7 @@ at::Tensor& bernoulli_(at::Tensor& self, const at::Tensor& key, double p) {
   const bool dense = self.is_contiguous();
   at::Tensor filled = dense ? self : at::empty_like(self, at::MemoryFormat::Contiguous);
   void* out = filled.mutable_data_ptr();
-  int64_t elements = filled.numel(), stream = key_of(key);
+  int64_t elements = filled.numel(), stream = int64_t(stream_of(key));
   auto probability = float(p);
   uint64_t one = bits_of_one(filled.scalar_type());  // little-endian: its first bytes are the word
   std::array<void*, 5> parameters{&out, &elements, &stream, &probability, &one};
@@ -194,7 +183,7 @@ at::Tensor uniform(const at::Tensor& position, const at::Tensor& key) {
   const at::Tensor dense = position.contiguous();
   at::Tensor result = at::empty_like(dense, dense.options().dtype(at::kFloat));
   void *out = result.mutable_data_ptr(), *from = const_cast<void*>(dense.const_data_ptr());
-  int64_t elements = result.numel(), stream = key_of(key);
+  int64_t elements = result.numel(), stream = int64_t(stream_of(key));
   std::array<void*, 4> parameters{&out, &from, &elements, &stream};
   if (!launch(kOfUniforms, result, elements, parameters.data())) {
     static const auto draw = kernel_of_cpu<at::Tensor(const at::Tensor&, const at::Tensor&)>(
