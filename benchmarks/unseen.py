@@ -7,9 +7,11 @@
 A case is a number: it chooses a family (elementwise chains, reductions, movement, indexing, scans,
 recurrences, stencils, particles, integers, sampling, small linear algebra, losses, optimizers,
 models, mixtures), a size from a few bytes to past the caches, a dtype, with gradients or without.
-Eager and the device then take turns in one process, once windows are hot, compiles have ended and
-values agree. A time is the least of its rounds, which other load on the machine disturbs least; a
-ratio is the device's over eager's.
+Eager, on the device where lazy tensors live, and lazy then take turns in one process, once windows
+are hot, compiles have ended and values agree (TORCH_LAZY_RNG=eager where draws shall be eager's). A
+time is the least of its rounds, which other load on the machine disturbs least; a ratio is the
+device's over eager's. Every result of a step is kept until it has been computed: what nobody kept,
+a device that defers would not compute.
 
 **Seeds.** Cases below 10,000 are for tuning. Those from 10,000 on (`--test`) are the test: their
 ratios may be reported, but nobody looks at one of these cases while anything is tuned.
@@ -92,7 +94,17 @@ def make_step(case: Case, device: str) -> Step:
 
 
 def synchronizer(device: str) -> Callable[[], None]:
-    return torch.lazy.synchronize if device.startswith("lazy") else lambda: None
+    """What waits until all that was called on the device is done."""
+    home = torch.lazy.execution_device()
+    wait = torch.get_device_module(home).synchronize if home.type != "cpu" else lambda: None
+    if not device.startswith("lazy"):
+        return wait
+
+    def both() -> None:
+        torch.lazy.synchronize()
+        wait()
+
+    return both if home.type != "cpu" else torch.lazy.synchronize
 
 
 def timed(step: Step, synchronize: Callable[[], None], repeats: int) -> float:
@@ -103,29 +115,30 @@ def timed(step: Step, synchronize: Callable[[], None], repeats: int) -> float:
     return (time.perf_counter() - start) / repeats
 
 
-def warm_up(lazy: Step, eager: Step, device: str, repeats: int) -> float:
+def warm_up(lazy: Step, eager: Step, device: str, home: str, repeats: int) -> float:
     """By blocks as they will be timed, until nothing more is compiled. Eager makes as many steps:
     where a step moves state, what follows has the same work to do. Returns the share of the
     operations that are deferred then.
     """
     if not device.startswith("lazy"):
         return 0.0
+    wait_lazy, wait_eager = synchronizer(device), synchronizer(home)
     begin, quiet, deferred = time.perf_counter(), 0, 0.0
     while quiet < 3 and time.perf_counter() - begin < WARM_SECONDS:
         before = torch.lazy.metrics()
-        timed(lazy, torch.lazy.synchronize, max(2, repeats))
+        timed(lazy, wait_lazy, max(2, repeats))
         torch.lazy.wait_for_compiles()
         after = torch.lazy.metrics()
-        timed(eager, lambda: None, max(2, repeats))
+        timed(eager, wait_eager, max(2, repeats))
         recorded = after["recorded"] - before["recorded"]
         deferred = (after["deferred"] - before["deferred"]) / max(1, recorded)
         quiet = quiet + 1 if after["compiles"] == before["compiles"] and deferred > 0.9 else 0
     # What is chosen by measurement is chosen in these.
     begin, steps, seconds = time.perf_counter(), 0, 0.0
     while seconds < SETTLE_SECONDS or (steps < SETTLE_STEPS and seconds < MOST_SETTLE_SECONDS):
-        timed(lazy, torch.lazy.synchronize, repeats)
+        timed(lazy, wait_lazy, repeats)
         torch.lazy.wait_for_compiles()
-        timed(eager, lambda: None, repeats)
+        timed(eager, wait_eager, repeats)
         steps, seconds = steps + repeats, time.perf_counter() - begin
     return deferred
 
@@ -150,9 +163,9 @@ def differs(got: torch.Tensor, expected: torch.Tensor, tolerance: float) -> bool
     return wrong > 1 and wrong > 1e-3 * close.numel()
 
 
-def check_values(case: Case, device: str) -> None:
+def check_values(case: Case, device: str, home: str) -> None:
     tolerance = {"bfloat16": 0.05, "float32": 2e-3, "float64": 1e-6}[case.dtype]
-    pairs = zip(results_of(case, device), results_of(case, "cpu"), strict=True)
+    pairs = zip(results_of(case, device), results_of(case, home), strict=True)
     for i, (got, expected) in enumerate(pairs):
         if differs(got, expected, tolerance):
             raise ValueError(f"result {i} differs from eager's")
@@ -160,20 +173,21 @@ def check_values(case: Case, device: str) -> None:
 
 def measure(case: Case, device: str, with_compile: bool) -> Outcome:
     outcome = Outcome(case.number, case.family, case.size, case.dtype, case.train)
-    steps = {"eager": (make_step(case, "cpu"), "cpu"), "lazy": (make_step(case, device), device)}
-    timed(steps["eager"][0], lambda: None, 2)
-    once = timed(steps["eager"][0], lambda: None, 2)
+    home = str(torch.lazy.execution_device())
+    steps = {"eager": (make_step(case, home), home), "lazy": (make_step(case, device), device)}
+    timed(steps["eager"][0], synchronizer(home), 2)
+    once = timed(steps["eager"][0], synchronizer(home), 2)
     timed(steps["lazy"][0], synchronizer(device), 4)
     repeats = max(1, min(2000, int(0.003 / once)))
-    outcome.deferred = warm_up(steps["lazy"][0], steps["eager"][0], device, repeats)
-    check_values(case, device)
+    outcome.deferred = warm_up(steps["lazy"][0], steps["eager"][0], device, home, repeats)
+    check_values(case, device, home)
     if with_compile:
         torch._dynamo.reset()
-        compiled = torch.compile(make_step(case, "cpu"))
+        compiled = torch.compile(make_step(case, home))
         try:
             for _ in range(3):
                 compiled()
-            steps["compiled"] = (compiled, "cpu")
+            steps["compiled"] = (compiled, home)
         except Exception as error:
             print(f"torch.compile fails on case {case.number}: {str(error)[:100]}")
     times: dict[str, list[float]] = {which: [] for which in steps}
@@ -194,7 +208,9 @@ if __name__ == "__main__":
     import time
 
     torch.set_num_threads(1)
-    eager, lazy = make("cpu", lambda: None), make("lazy", torch.lazy.synchronize)
+    home = str(torch.lazy.execution_device())
+    wait = torch.get_device_module(home).synchronize if home != "cpu" else lambda: None
+    eager, lazy = make(home, wait), make("lazy", torch.lazy.synchronize)
     for _ in range(60):
         lazy()
         torch.lazy.wait_for_compiles()
@@ -206,6 +222,7 @@ if __name__ == "__main__":
             for _ in range(repeats):
                 step()
             torch.lazy.synchronize()
+            wait()
             taken.append((time.perf_counter() - start) / repeats)
     a, b = min(times[eager]), min(times[lazy])
     print(f"eager {1e6 * a:.1f} µs, lazy {1e6 * b:.1f} µs, ratio {b / a:.3f}")

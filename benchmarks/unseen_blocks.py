@@ -24,14 +24,21 @@ BINARY = (
 
 def elementwise(draft: Draft, x: Value) -> Value:
     values = [x] + [draft.tensor(*x.shape) for _ in range(draft.one_of(0, 1, 2))]
+    given, used = len(values), set[str]()
     for _ in range(draft.integer(2, 16)):
         if draft.random.random() < 0.55:
             template, operands = draft.one_of(*UNARY), [draft.random.choice(values)]
         else:
             template = draft.one_of(*BINARY)
             operands = [draft.random.choice(values), values[-1]]
+        used |= {operand.name for operand in operands}
         values.append(draft.let(template.format(*operands), x.shape))
-    return values[-1]
+    # What nothing uses would be computed by eager alone.
+    last = values[-1]
+    for value in values[given:-1]:
+        if value.name not in used:
+            last = draft.let(f"{last} + {value}", x.shape)
+    return last
 
 
 def broadcast(draft: Draft, x: Value) -> Value:

@@ -21,6 +21,7 @@ SIZES = {
     "cached": (16_384, 200_000),
     "large": (1_000_000, 4_000_000),
 }
+STEPS_KEPT = 8  # by a program that uses the results of several steps together
 DTYPES = {"float32": 12, "float64": 3, "bfloat16": 3}  # and how often each is drawn
 
 
@@ -149,15 +150,19 @@ class Draft:
         self.result(f"{loss}.detach()")
 
     def source(self, seed: int) -> str:
-        end = self.random.choice(("sync", "sync", "sync", "value", "value", "nothing"))
-        lines = list(self.step)
+        end = self.random.choice(("sync", "sync", "sync", "value", "value", "kept"))
+        made, lines = list(self.made), list(self.step)
         lines.append(f"results = [{', '.join(self.results)}]")
         if end == "sync":
             lines.append("synchronize()")
         elif end == "value":  # a script that prints its progress
             lines.append("float(results[-1].detach().sum())")
+        else:
+            made.append("kept = []")
+            lines.append("kept.append(results)")
+            lines.append(f"if len(kept) == {STEPS_KEPT}:\n    synchronize()\n    kept.clear()")
         lines.append("return results")
-        made = textwrap.indent("\n".join(self.made), "    ")
+        made = textwrap.indent("\n".join(made), "    ")
         step = textwrap.indent("\n".join(lines), "        ")
         return (
             "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n\n"
