@@ -3,21 +3,23 @@
     python benchmarks/peers.py --json peers.json
     TORCH_LAZY_BACKEND=cuda python benchmarks/peers.py --modes eager,lazy --only gpt,mlp
 
-Each mode is a process of its own, which keeps its workloads; rounds of steps take turns between
-them, so that a ratio is taken between neighbours in time. First steps of eager and lazy are timed
-while nothing else runs; torch.compile's, of which several are prepared side by side, are not ratios
-of anything.
+Eager and lazy are a process each, which keeps its workloads; torch.compile's modes are one for each
+workload, as many at once as processors have room for. Rounds of steps take turns between them, so
+that a ratio is taken between neighbours in time. First steps of eager and lazy are timed while
+nothing else runs; torch.compile's, prepared side by side, are not ratios of anything.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import queue
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -25,6 +27,7 @@ from typing import Any
 
 MODES = ("eager", "compile", "reduce-overhead", "lazy")
 ALONE = ("eager", "lazy")  # whose first steps are timed while no other worker does anything
+PROCESSORS_TO_COMPILE = 2  # of a worker: Python's and the compiler's
 DEFINITIONS = """\
 Times are those of a whole step with a wait for the device behind it, the least of each round and
 the median over rounds. Other columns are the median over rounds of a mode's time by eager's in the
@@ -190,6 +193,7 @@ def compare_values(row: dict[str, dict]) -> None:
 
 
 def time_rounds(peers: list[Peer], name: str, row: dict[str, dict], budget: float) -> None:
+    """Of the peers that have the workload; `row` is its own."""
     timed = [peer for peer in peers if "error" not in row[peer.mode]]
     seconds: dict[str, list[float]] = {peer.mode: [] for peer in timed}
     for number in range(ROUNDS):
@@ -211,31 +215,47 @@ def time_rounds(peers: list[Peer], name: str, row: dict[str, dict], budget: floa
             row[mode]["to_eager"] = median(ratios)
 
 
+def prepare_compiled(
+    modes: list[str], names: list[str], rows: dict[str, dict], small: bool, deadline: float
+) -> dict[str, list[Peer]]:
+    """By workload, a worker for each mode of torch.compile, started in the order of the names."""
+    peers: dict[str, list[Peer]] = {name: [] for name in names}
+
+    def start(name: str, mode: str) -> None:
+        peer = Peer(mode, small, deadline)
+        peers[name].append(peer)
+        prepare(peer, [name], rows)
+
+    at_once = max(1, (os.cpu_count() or 1) // PROCESSORS_TO_COMPILE)
+    with ThreadPoolExecutor(at_once) as pool:
+        for done in [pool.submit(start, name, mode) for name in names for mode in modes]:
+            done.result()
+    return peers
+
+
 def measure(args: argparse.Namespace, names: list[str]) -> dict[str, dict[str, dict]]:
     deadline = time.monotonic() + args.seconds
     rows: dict[str, dict] = {name: {} for name in names}
-    peers = [Peer(mode, args.small, deadline) for mode in args.modes.split(",")]
+    modes = args.modes.split(",")
+    alone = [Peer(mode, args.small, deadline) for mode in modes if mode in ALONE]
+    compiled: dict[str, list[Peer]] = {}
     try:
-        for peer in (p for p in peers if p.mode in ALONE):
+        for peer in alone:
             prepare(peer, names, rows)
-        # The others may take half of what is left: what they have not compiled by then is missing.
-        threads = []
-        for peer in (p for p in peers if p.mode not in ALONE):
-            peer.deadline = (time.monotonic() + deadline) / 2
-            threads.append(threading.Thread(target=prepare, args=(peer, names, rows)))
-            threads[-1].start()
-        for thread in threads:
-            thread.join()
-        for peer in peers:
-            peer.deadline = deadline
+        # The others may take two thirds of what is left: what they have not compiled is missing.
+        until = deadline - (deadline - time.monotonic()) / 3
+        others = [mode for mode in modes if mode not in ALONE]
+        compiled = prepare_compiled(others, names, rows, args.small, until)
         for name in names:
+            for peer in compiled[name]:
+                peer.deadline = deadline
             compare_values(rows[name])
-            time_rounds(peers, name, rows[name], args.budget)
-            print(line_of(name, rows[name], args.modes.split(",")), flush=True)
+            time_rounds([*alone, *compiled[name]], name, rows[name], args.budget)
+            print(line_of(name, rows[name], modes), flush=True)
             if args.json:  # each time: there may be no end
                 args.json.write_text(json.dumps(rows, indent=1))
     finally:
-        for peer in peers:
+        for peer in [*alone, *(peer for peers in compiled.values() for peer in peers)]:
             peer.close()
     return rows
 
