@@ -17,14 +17,8 @@ namespace {
 constexpr size_t kMostReductions = 6;
 // From the casts of a product's operands to its sum.
 constexpr size_t kMostNodesBeforeReduction = 3;
-// Fewer results of a reduction than this leave cores idle if a long domain is read again after it.
-constexpr int64_t kFewResults = 16;
+// Cores that idle while a shorter domain than this is read again are not worth another kernel.
 constexpr int64_t kLongDomain = 65536;
-
-bool is_few_of_many(const Extents& parallel, const Extents& domain) {
-  return c10::multiply_integers(parallel) < kFewResults &&
-         c10::multiply_integers(domain) >= kLongDomain;
-}
 
 struct OpenGroup {
   std::vector<NodeId> nodes;
@@ -40,11 +34,15 @@ struct OpenGroup {
 
 class Fuser {
  public:
-  explicit Fuser(const CoreGraph& graph)
-      : graph_(graph), group_of_(graph.nodes.size(), kNoId), inlined_(choose_inlined(graph)) {}
+  Fuser(const CoreGraph& graph, const FuseOptions& options)
+      : graph_(graph),
+        options_(options),
+        group_of_(graph.nodes.size(), kNoId),
+        inlined_(choose_inlined(graph)) {}
 
   std::vector<FusedItem> run() {
     for (NodeId id = 0; id < NodeId(graph_.nodes.size()); ++id) visit(id);
+    for (int32_t index = 0; index < int32_t(groups_.size()); ++index) close(index);
     return items();
   }
 
@@ -77,10 +75,23 @@ class Fuser {
     return whole || (group.reduces && space.sizes == group.parallel);
   }
 
+  // Whether the group reduces a long domain to few points (FuseOptions).
+  bool is_few_of_many(const OpenGroup& group) const {
+    const int64_t elements = c10::multiply_integers(group.domain);
+    const int64_t results = c10::multiply_integers(group.parallel);
+    if (elements < kLongDomain) return false;
+    if (results < options_.few_results) return true;
+    if (results >= options_.few_results_of_streamed_rows) return false;
+    const auto first = std::ranges::find(group.reduced, true);
+    const auto end = std::find(first, group.reduced.end(), false);
+    const bool one_row = std::find(end, group.reduced.end(), true) == group.reduced.end();
+    return !one_row || elements / results > options_.longest_held_row;
+  }
+
   bool too_serial(const OpenGroup& group, const Space& space,
                   const std::vector<ValueId>& read) const {
     if (!group.reduces || space.sizes != group.domain) return false;
-    if (!is_few_of_many(group.parallel, group.domain)) return false;
+    if (!is_few_of_many(group)) return false;
     for (const ValueId source : read) {
       const NodeId producer = value(source).producer;
       if (producer != kNoId && group.after.count(producer)) return true;
@@ -167,6 +178,10 @@ class Fuser {
     const Space space = space_of(graph_, made);
     std::vector<int32_t> candidates;
     for (const ValueId source : read) consider(candidates, group_making(source), id, space, read);
+    if (candidates.empty() && c10::multiply_integers(space.sizes) == 1) {
+      const int32_t maker = group_to_run_with(alone(id, space, read));
+      if (maker != kNoId) candidates.push_back(maker);
+    }
     if (candidates.empty())
       for (const ValueId source : read) {
         const auto sibling = last_reader_.find(source);
@@ -302,7 +317,7 @@ class Fuser {
   void close(int32_t index) {
     if (groups_[size_t(index)].closed) return;
     groups_[size_t(index)].closed = true;
-    const int32_t earlier = group_to_run_with(index);
+    const int32_t earlier = group_to_run_with(groups_[size_t(index)]);
     if (earlier != kNoId) merge({earlier, index});
   }
 
@@ -319,8 +334,7 @@ class Fuser {
 
   // A closed group whose values this one reads, and that it can be part of: what one library call
   // waits for is often made of the same values as what another does. The first there is.
-  int32_t group_to_run_with(int32_t index) const {
-    const OpenGroup& group = groups_[size_t(index)];
+  int32_t group_to_run_with(const OpenGroup& group) const {
     for (const NodeId member : group.nodes) {
       // Of gathers also because which of two failures comes first would change.
       if (reads_from_memory(member)) return kNoId;
@@ -331,10 +345,20 @@ class Fuser {
     int32_t found = kNoId;
     for (const ValueId input : group.inputs) {
       const int32_t other = group_making(input);
-      if (other == kNoId || other == index || !groups_[size_t(other)].closed) continue;
+      if (other == kNoId || &groups_[size_t(other)] == &group) continue;
+      if (!groups_[size_t(other)].closed) continue;
       if ((found == kNoId || other < found) && may_run_with(other, group)) found = other;
     }
     return found;
+  }
+
+  // A group of this node, which follows from no reduction of it.
+  OpenGroup alone(NodeId id, const Space& space, const std::vector<ValueId>& read) const {
+    OpenGroup group;
+    group.nodes = {id};
+    group.domain = space.sizes;
+    group.inputs.insert(read.begin(), read.end());
+    return group;
   }
 
   bool may_run_with(int32_t closed, const OpenGroup& group) const {
@@ -346,7 +370,7 @@ class Fuser {
     if (std::any_of(group.nodes.begin(), group.nodes.end(),
                     [&](NodeId id) { return reads_at_another_point(earlier, id); }))
       return false;
-    const bool few = earlier.reduces && is_few_of_many(earlier.parallel, earlier.domain);
+    const bool few = earlier.reduces && group.domain == earlier.domain && is_few_of_many(earlier);
     return std::all_of(group.inputs.begin(), group.inputs.end(), [&](ValueId input) {
       const NodeId producer = value(input).producer;
       return is_there_for(closed, input) &&
@@ -385,6 +409,7 @@ class Fuser {
   }
 
   const CoreGraph& graph_;
+  const FuseOptions options_;
   std::vector<OpenGroup> groups_;
   std::vector<int32_t> group_of_;    // by node
   const std::vector<bool> inlined_;  // by node
@@ -393,8 +418,8 @@ class Fuser {
 
 }  // namespace
 
-std::vector<FusedItem> fuse(const CoreGraph& graph) {
-  return Fuser(graph).run();
+std::vector<FusedItem> fuse(const CoreGraph& graph, const FuseOptions& options) {
+  return Fuser(graph, options).run();
 }
 
 }  // namespace torch_lazy

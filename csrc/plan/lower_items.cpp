@@ -59,7 +59,16 @@ class ItemLowering {
     const PassTimer timer("fuse");
     if (options_.graphs) return by_parts();
     if (options_.operators) return one_by_one();
-    return rematerialize(graph_, fuse(graph_), options_.rematerialize_bytes);
+    return rematerialize(graph_, fuse(graph_, fuse_options()), options_.rematerialize_bytes);
+  }
+
+  FuseOptions fuse_options() const {
+    FuseOptions made;
+    if (options_.target != codegen::Target::Kind::kCuda) return made;
+    // `threads` are multiprocessors; two blocks on each keep its memory busy.
+    made.few_results_of_streamed_rows = int64_t{2} * options_.threads;
+    made.longest_held_row = options_.shared_bytes / int64_t{sizeof(float)};
+    return made;
   }
 
   std::vector<FusedItem> one_by_one() const {

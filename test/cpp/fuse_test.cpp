@@ -142,6 +142,34 @@ TEST(Fuse, AGroupThatIsReadRunsWithAnEarlierOneWhoseValuesItReads) {
             "{s, t, u | store s u} [4, 4]\naten::mm m\naten::mm n\n");
 }
 
+TEST(Fuse, AGroupThatNothingReadsRunsWithAnEarlierOneToo) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, 4, strides=[4, 1], device=cpu)):
+  %s : Float(4, 4, strides=[4, 1], device=cpu) = aten::exp(%a)
+  %m : Float(4, 4, strides=[4, 1], device=cpu) = aten::mm(%s, %s)
+  %t : Float(4, 4, strides=[4, 1], device=cpu) = aten::sin(%s)
+  return (%m, %t))"),
+            "{s, t | store s t} [4, 4]\naten::mm m\n");
+}
+
+// What reads the number does not have to wait for what its sibling waits for.
+TEST(Fuse, ANumberIsComputedWhereWhatItFollowsFromIsMade) {
+  EXPECT_EQ(fused(R"(graph(%a : Float(4, strides=[1], device=cpu),
+      %b : Float(2, 4, strides=[4, 1], device=cpu)):
+  %dims : int[] = prim::Constant[value=[0]]()
+  %both : int[] = prim::Constant[value=[0, 1]]()
+  %no : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %s : Float(device=cpu) = aten::sum(%a, %dims, %no, %none)
+  %t : Float(2, 4, strides=[4, 1], device=cpu) = aten::exp(%b)
+  %u : Float(2, 4, strides=[4, 1], device=cpu) = aten::mul(%t, %s)
+  %v : Float(device=cpu) = aten::sum(%u, %both, %no, %none)
+  %mean : Float(device=cpu) = aten::div(%v, %s)
+  %r : Float(device=cpu) = aten::reciprocal(%s)
+  %w : Float(2, 4, strides=[4, 1], device=cpu) = aten::mul(%u, %r)
+  return (%mean, %w))"),
+            "{s, r | store s r} [4~]\n{t, u, v, mean, w | store mean w} [2~, 4~]\n");
+}
+
 TEST(Fuse, AGroupThatReadsALibraryCallRunsAfterIt) {
   EXPECT_EQ(fused(R"(graph(%a : Float(4, 4, strides=[4, 1], device=cpu)):
   %s : Float(4, 4, strides=[4, 1], device=cpu) = aten::exp(%a)
