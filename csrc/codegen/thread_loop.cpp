@@ -259,8 +259,8 @@ class Chooser {
     const int64_t step = kThreadsOfLongRow * loop_.packet;
     const int64_t packets = divided(extent_, step);
     constexpr int64_t kStreamed = ThreadLoop::kStreamedPackets;
-    const int64_t in_registers =
-        std::clamp<int64_t>(kValuesOfLongRow / (values * loop_.packet) - kStreamed, 0, packets - 1);
+    const int64_t in_registers = std::clamp<int64_t>(
+        (kValuesOfLongRow - values_of_row()) / (values * loop_.packet) - kStreamed, 0, packets - 1);
     const int64_t fitting =
         (shared_bytes_ - fold_bytes()) / (held_bytes(kernel_, schedule) * step) / kStreamed;
     const int64_t in_shared =
@@ -272,6 +272,17 @@ class Chooser {
     loop_.packets = static_cast<int>(in_registers);
     loop_.shared_packets = static_cast<int>(in_shared);
     loop_.has_rest = held < packets;
+  }
+
+  // 4-byte values beyond those of a softmax that are the same for the whole row, and may be needed
+  // to its end.
+  int64_t values_of_row() const {
+    constexpr int64_t kFew = 4;
+    int64_t values = 0;
+    for (size_t i = 0; i < kernel_.exprs.size(); ++i)
+      if (!runs_along(kernel_, varying_[i]) && kernel_.exprs[i].op != Op::kNumber)
+        values += bytes_of(kernel_.exprs[i].type) == 8 ? 2 : 1;
+    return std::max<int64_t>(values - kFew, 0) * 2 / 3;
   }
 
   // Of the folds of a block's warps.

@@ -1,5 +1,6 @@
-// Losses and their gradients. Operators that raise for a target out of range stay whole; their
-// gradients cannot fail.
+// Losses and their gradients.
+
+#include <array>
 
 #include "passes/decompose_rules.h"
 
@@ -111,34 +112,79 @@ void add_binary_rules(RuleTable& table) {
 
 // ---- Negative log likelihood ----
 
+// Scores of classes: of one sample, or with the samples first and what else there is behind.
+struct Classes {
+  std::vector<int64_t> sizes;  // of the scores
+  int64_t at, count;           // the dimension of classes
+
+  explicit Classes(const TensorInfo& scores)
+      : sizes(scores.sizes), at(scores.dims() == 1 ? 0 : 1), count(sizes[size_t(at)]) {}
+
+  // Of a value for each sample. In one dimension it may have a dimension of its own or none.
+  Term with_class_dim(Term x) const {
+    return sizes.size() == 1 || x.info().dims() == 0 ? x : unsqueeze(x, {at});
+  }
+  // Of a value for each class.
+  Term per_class(Term x) const {
+    std::vector<int64_t> positions;
+    for (int64_t i = at + 1; i < int64_t(sizes.size()); ++i) positions.push_back(i - at);
+    return positions.empty() ? x : unsqueeze(x, positions);
+  }
+};
+
+// The score, or whatever each class has, at the indices. Fails where one is no class.
+Term pick(Decomposition& d, Term of_classes, const Classes& classes, Term index) {
+  GraphBuilder& builder = d.builder();
+  TensorInfo info = index.info();
+  info.dtype = of_classes.dtype();
+  return {&builder, builder.call("aten::gather", "",
+                                 {builder.expand(of_classes.value, classes.sizes),
+                                  builder.integer(classes.at), index.value, builder.boolean(false)},
+                                 info)};
+}
+
+bool nll_loss(Decomposition& d) {
+  const TensorInfo type = d.tensor(0).info();
+  const c10::ScalarType dtype = type.dtype;
+  // ATen sums halves in their own dtype.
+  if (type.dims() == 0 || type.elements() == 0 || compute_dtype(dtype) != dtype) return false;
+  if (d.tensor(1).dtype() != c10::kLong) return false;
+  const Classes classes(type);
+  Term target = classes.with_class_dim(d.tensor(1));
+  if (target.info().dims() == 0) target = unsqueeze(target, {0});
+  const Term counts = compare("ne", target, d.integer(4));
+  const Term index = where(counts, target, target.number(0));
+  if (index.info().strides != contiguous_strides(index.info().sizes)) return false;
+  Term weight = d.full(1, {dtype, type.device, index.info().sizes, index.info().strides});
+  if (d.given(2)) weight = pick(d, classes.per_class(d.tensor(2)), classes, index);
+  weight = where(counts, weight, weight.number(0));
+  const std::vector<int64_t> all = all_dims(type);
+  const bool reduced = d.is_mean(3) || d.is_sum(3);
+  // Before the scores are looked at: gradients need it, and share a kernel with what made the
+  // scores if they need nothing that comes of them.
+  const bool has_total = reduced || type.dims() == 1;
+  const Term total = has_total ? sum(weight, all, false) : d.full(0, d.output(1));
+  const Term picked = pick(d, d.tensor(0), classes, index);
+  const Term loss = where(counts, -(weight * picked), picked.number(0));
+  if (d.needed(1)) d.finish(total, 1);
+  if (!d.needed(0)) return true;
+  if (!reduced) return d.finish(squeeze(loss, std::array{classes.at}));
+  const Term whole = sum(loss, all, false);
+  return d.finish(d.is_mean(3) ? whole / total : whole);
+}
+
 // Instead of a scatter: where a class is the target, so that it fuses with what reads it.
 bool nll_loss_backward(Decomposition& d) {
   const TensorInfo type = d.output();
-  const int64_t rank = type.dims();
-  if (rank == 0 || type.elements() == 0) return false;
-  const int64_t classes_at = rank == 1 ? 0 : 1;
-  const int64_t classes = type.sizes[size_t(classes_at)];
-  // What stands after the dimension of classes.
-  const std::vector<int64_t> trailing(size_t(rank - 1 - classes_at), 1);
-
-  const auto with_class_dim = [&](Term x) {
-    // In one dimension the target may have a dimension of its own or none.
-    if (rank == 1 || x.info().dims() == 0) return x;
-    return unsqueeze(x, {classes_at});
-  };
-  const auto per_class = [&](Term x) {
-    std::vector<int64_t> positions;
-    for (size_t i = 0; i < trailing.size(); ++i) positions.push_back(int64_t(i) + 1);
-    return positions.empty() ? x : unsqueeze(x, positions);
-  };
-
+  if (type.dims() == 0 || type.elements() == 0) return false;
+  const Classes classes(type);
   const c10::ScalarType dtype = d.compute();
-  const Term target = with_class_dim(d.operand(2, c10::kLong));
-  Term grad = with_class_dim(d.tensor(0)).to(dtype);
+  const Term target = classes.with_class_dim(d.operand(2, c10::kLong));
+  Term grad = classes.with_class_dim(d.tensor(0)).to(dtype);
   if (d.is_mean(4)) grad = grad / d.operand(6, dtype);
   Term picked = -grad;
-  if (d.given(3)) picked = -(per_class(d.tensor(3)).to(dtype) * grad);
-  const Term chosen = logical_and(compare("eq", per_class(d.iota(classes)), target),
+  if (d.given(3)) picked = -(classes.per_class(d.tensor(3)).to(dtype) * grad);
+  const Term chosen = logical_and(compare("eq", classes.per_class(d.iota(classes.count)), target),
                                   compare("ne", target, d.integer(5)));
   return d.finish(where(chosen, picked, grad.number(0)));
 }
@@ -148,6 +194,8 @@ bool nll_loss_backward(Decomposition& d) {
 void add_loss_rules(RuleTable& table) {
   add_distance_rules(table);
   add_binary_rules(table);
+  table["nll_loss_forward"] = nll_loss;
+  table["nll_loss2d_forward"] = nll_loss;
   table["nll_loss_backward"] = nll_loss_backward;
   table["nll_loss2d_backward"] = nll_loss_backward;
 }

@@ -13,6 +13,7 @@
 #include "passes/dead_code.h"
 #include "passes/graph_builder.h"
 #include "passes/simplify_algebra.h"
+#include "passes/simplify_gathers.h"
 
 namespace torch_lazy {
 namespace {
@@ -80,6 +81,7 @@ class Simplifier {
 
   void visit(Node* node) {
     if (writes_nothing_new(*node)) return node->destroy();
+    if (move_gather(node)) return;
     if (node->kind() == c10::prim::ListUnpack || !is_pure(*node)) return;
     if (!is_prim(*node) && !node->hasAttribute(kLibraryAttribute)) {
       builder_.insert_before(node);
@@ -97,6 +99,15 @@ class Simplifier {
         if (!made[i]->hasUses()) made[i]->destroy();
     }
     merge(node);
+  }
+
+  // A gather fails on data, so it is not pure: another one of the same indices takes its place.
+  bool move_gather(Node* node) {
+    builder_.insert_before(node);
+    Value* const moved = gather_of_operands(builder_, node);
+    if (!moved || !replace(node->output(), moved)) return false;
+    node->destroy();
+    return true;
   }
 
   void merge(Node* node) {

@@ -130,6 +130,18 @@ void add_weighted_losses(Samples& all) {
       all["binary_cross_entropy_with_logits"].push_back([=](ScalarType d) {
         return Arguments{tensor({3, 4}, d), unit({3, 4}, d), weight(d, 4), weight(d, 4), reduction};
       });
+      all["nll_loss_forward"].push_back([=](ScalarType d) {
+        const Tensor target = at::tensor({1, 4, 2}, at::kLong);
+        return Arguments{tensor({3, 5}, d), target, weight(d, 5), reduction, 2};
+      });
+      all["nll_loss_forward"].push_back([=](ScalarType d) {
+        const Tensor target = at::scalar_tensor(3, at::kLong);
+        return Arguments{tensor({5}, d), target, weight(d, 5), reduction, -100};
+      });
+      all["nll_loss2d_forward"].push_back([=](ScalarType d) {
+        const Tensor target = at::randint(0, 5, {2, 3, 4});
+        return Arguments{tensor({2, 5, 3, 4}, d), target, weight(d, 5), reduction, 2};
+      });
       all["nll_loss_backward"].push_back([=](ScalarType d) {
         const Tensor target = at::tensor({1, 4, 2}, at::kLong);
         return Arguments{reduction == 0 ? tensor({3}, d) : tensor({}, d),
