@@ -232,9 +232,9 @@ std::optional<int64_t> chunk_of_long_reduction(const Draft& draft, Axis lanes, b
   return ((steps + chunks - 1) / chunks + kChunkMultiple - 1) / kChunkMultiple * kChunkMultiple;
 }
 
-void put_longest_axis_outermost(Draft& draft, Axis lanes) {
+void divide_for_chunks(Draft& draft, Axis lanes) {
   const size_t first = parallel_count(draft), end = draft.extents.size();
-  if (first >= end || draft.extents[first] >= kLeastCudaWorkItems) return;
+  if (end <= first + 1 || draft.extents[first] >= kLeastCudaWorkItems) return;
   const int64_t steps = c10::multiply_integers(c10::ArrayRef<int64_t>(draft.extents).slice(first));
   const int64_t least = lanes == Axis::kParallel ? kLeastCudaColumnSteps : kLeastCudaRowSteps;
   size_t longest = first;
@@ -245,6 +245,11 @@ void put_longest_axis_outermost(Draft& draft, Axis lanes) {
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[first], order[longest]);
   if (longest != first) permute_axes(draft, order);
+  // Steps that are too short go together.
+  const int64_t count = draft.extents[first], inner = steps / std::max<int64_t>(count, 1);
+  int64_t together = 1;
+  while (together < count && (together * inner < least || count % together != 0)) ++together;
+  if (together > 1 && together < count) divide_axis(draft, first, together);
 }
 
 CutReduction cut_reduction(Draft draft, Axis lanes, int64_t chunk) {

@@ -26,7 +26,8 @@ struct CutReduction {
 CutReduction cut_reduction(Draft draft, Axis lanes, int64_t chunk);
 
 // Chunks are steps of the outermost axis that is reduced, where there are several: for a GPU, whose
-// multiprocessors each want one, it becomes the longest but the innermost.
-void put_longest_axis_outermost(Draft& draft, Axis lanes);
+// multiprocessors each want one, it becomes the longest but the innermost, divided so that a step
+// is worth a chunk.
+void divide_for_chunks(Draft& draft, Axis lanes);
 
 }  // namespace torch_lazy::codegen

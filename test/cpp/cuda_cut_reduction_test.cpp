@@ -72,6 +72,13 @@ TEST(CudaCutReduction, OfFewLongRows) {
   expect_cut_and_as_eager(window, {sum(window, x, {1})});
 }
 
+TEST(CudaCutReduction, OfTwoDimensionsWhoseInnerOneIsTooShortForAChunk) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({48, 3, 700}));
+
+  expect_cut_and_as_eager(window, {sum(window, x, {0, 2})});
+}
+
 TEST(CudaCutReduction, OfTwoDimensionsAroundAThird) {
   TapeBuilder window;
   const Handle x = window.input(at::randn({6, 4, 9000}));
@@ -90,7 +97,7 @@ std::vector<int64_t> in_order_of_chunks(std::vector<int64_t> reduced) {
   codegen::Draft draft;
   draft.reduced.assign(reduced.size(), true);
   draft.extents = std::move(reduced);
-  codegen::put_longest_axis_outermost(draft, codegen::Axis::kReduction);
+  codegen::divide_for_chunks(draft, codegen::Axis::kReduction);
   return {draft.extents.begin(), draft.extents.end()};
 }
 
