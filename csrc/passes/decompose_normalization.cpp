@@ -160,12 +160,75 @@ bool group_norm_backward(Decomposition& d) {
   return true;
 }
 
-// ---- Batch norm, inference ----
+// ---- Batch norm ----
 
 // A value for each channel, dimension 1 of `rank`.
 Term per_channel(Decomposition& d, size_t argument, int64_t rank, c10::ScalarType dtype) {
   std::vector<int64_t> positions = range(1, rank - 1);
   return unsqueeze(d.tensor(argument), positions).to(dtype);
+}
+
+std::vector<int64_t> all_but_channels(int64_t rank) {
+  std::vector<int64_t> dims = range(2, rank);
+  dims.insert(dims.begin(), 0);
+  return dims;
+}
+
+// The statistics that are kept move towards those of the batch.
+Term moved(Term kept, Term of_batch, double momentum) {
+  return momentum * of_batch + (1 - momentum) * kept;
+}
+
+// The arguments from `training` on are at `training_at`; with statistics that are kept, which come
+// before it, there are two more results.
+bool batch_norm_of_batch(Decomposition& d, size_t training_at, bool keeps) {
+  const TensorInfo type = d.output();
+  if (type.dims() < 2 || !d.boolean(training_at)) return false;
+  const auto dims = all_but_channels(type.dims());
+  const int64_t count = product(type.sizes, dims);
+  if (count < 2) return false;  // has no variance
+  const Term x = d.operand(0, d.compute());
+  const Term mean = sum(x, dims) / count;
+  const Term centered = x - mean;
+  const Term squares = sum(centered * centered, dims);
+  const Term rstd = rsqrt(squares / count + d.real(training_at + 2));
+  Term result = centered * rstd;
+  if (d.given(1)) result = result * per_channel(d, 1, type.dims(), x.dtype());
+  if (d.given(2)) result = result + per_channel(d, 2, type.dims(), x.dtype());
+  if (d.needed(1)) d.finish(squeeze(mean, dims), 1);
+  if (d.needed(2)) d.finish(squeeze(rstd, dims), 2);
+  if (keeps) {
+    const double momentum = d.real(training_at + 1);
+    const Term kept_mean = d.operand(3, x.dtype()), kept_variance = d.operand(4, x.dtype());
+    if (d.needed(3)) d.finish(moved(kept_mean, squeeze(mean, dims), momentum), 3);
+    if (d.needed(4))
+      d.finish(moved(kept_variance, squeeze(squares, dims) / (count - 1), momentum), 4);
+  }
+  return !d.needed(0) || d.finish(result);
+}
+
+bool batch_norm_backward(Decomposition& d) {
+  const TensorInfo type = d.tensor(1).info();
+  if (type.dims() < 2 || type.elements() == 0) return false;
+  const c10::ScalarType dtype = compute_dtype(type.dtype);
+  const auto channel = [&](size_t argument) {
+    return per_channel(d, argument, type.dims(), dtype);
+  };
+  const bool of_batch = d.boolean(7);
+  if (!d.given(of_batch ? 5 : 3) || !d.given(of_batch ? 6 : 4)) return false;
+  const Term grad = d.operand(0, dtype), x = d.operand(1, dtype);
+  const Term mean = channel(of_batch ? 5 : 3);
+  const Term rstd = of_batch ? channel(6) : rsqrt(channel(4) + d.real(8));
+  const auto dims = all_but_channels(type.dims());
+  const Term normalized = (x - mean) * rstd;
+  const Term of_bias = sum(grad, dims), of_weight = sum(grad * normalized, dims);
+  if (d.needed(1)) d.finish(squeeze(of_weight, dims), 1);
+  if (d.needed(2)) d.finish(squeeze(of_bias, dims), 2);
+  if (!d.needed(0)) return true;
+  const int64_t count = product(type.sizes, dims);
+  const Term scale = d.given(2) ? rstd * channel(2) : rstd;
+  if (!of_batch) return d.finish(grad * scale);
+  return d.finish((grad - of_bias / count - normalized * (of_weight / count)) * scale);
 }
 
 // As ATen: one factor and one constant a channel.
@@ -202,6 +265,13 @@ void add_normalization_rules(RuleTable& table) {
     return !d.boolean(5) && d.given(3) && d.given(4) && saves_nothing(d) &&
            batch_norm(d, d.real(7));
   };
+  table["_native_batch_norm_legit_functional"] = [](Decomposition& d) {
+    return batch_norm_of_batch(d, 5, /*keeps=*/true);
+  };
+  table["_native_batch_norm_legit.no_stats"] = [](Decomposition& d) {
+    return batch_norm_of_batch(d, 3, /*keeps=*/false);
+  };
+  table["native_batch_norm_backward"] = batch_norm_backward;
   table["_native_batch_norm_legit_no_training"] = [](Decomposition& d) {
     return saves_nothing(d) && batch_norm(d, d.real(6));
   };

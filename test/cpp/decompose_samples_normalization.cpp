@@ -80,6 +80,27 @@ void add_batch_norm(Samples& all) {
         return Arguments{tensor(sizes, d), weights(d), weights(d), tensor({4}, d),
                          positive({4}, d), 0.1,        1e-5};
       });
+      all["_native_batch_norm_legit_functional"].push_back([=](ScalarType d) {
+        return Arguments{tensor(sizes, d), weights(d), weights(d), tensor({4}, d),
+                         positive({4}, d), true,       0.1,        1e-5};
+      });
+      all["_native_batch_norm_legit.no_stats"].push_back([=](ScalarType d) {
+        return Arguments{tensor(sizes, d), weights(d), weights(d), true, 0.1, 1e-5};
+      });
+      for (const bool trains : {true, false}) {
+        all["native_batch_norm_backward"].push_back([=](ScalarType d) {
+          return Arguments{tensor(sizes, d),
+                           tensor(sizes, d),
+                           weights(d),
+                           tensor({4}, d),
+                           positive({4}, d),
+                           tensor({4}, d),
+                           positive({4}, d),
+                           trains,
+                           1e-5,
+                           std::vector<bool>{true, true, true}};
+        });
+      }
     }
 }
 
