@@ -1,9 +1,40 @@
 #include "codegen/draft_expressions.h"
 
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
 #include <bit>
+#include <optional>
 #include <utility>
 
 namespace torch_lazy::codegen {
+namespace {
+
+std::optional<double> rounded(double value, Type type) {
+  switch (type) {
+    case Type::kDouble:
+      return value;
+    case Type::kFloat:
+      return float(value);
+    case Type::kBFloat16:
+      return float(c10::BFloat16(float(value)));
+    case Type::kHalf:
+      return float(c10::Half(float(value)));
+    default:
+      return std::nullopt;
+  }
+}
+
+// Of a number that a launch brings, and that has perhaps been cast.
+std::optional<double> value_of_number(const Draft& draft, ExprId id) {
+  const Expr& expr = draft.exprs[size_t(id)];
+  if (expr.op == Op::kNumber) return rounded(draft.numbers[size_t(expr.value.value)], expr.type);
+  if (expr.op != Op::kCast) return std::nullopt;
+  const std::optional<double> value = value_of_number(draft, expr.arguments[0]);
+  return value ? rounded(*value, expr.type) : std::nullopt;
+}
+
+}  // namespace
 
 ExprId add(Draft& draft, Expr expr) {
   draft.exprs.push_back(std::move(expr));
@@ -44,6 +75,20 @@ ExprId number(Draft& draft, const c10::Scalar& scalar, Type type) {
   expr.type = is_low(type) ? Type::kFloat : type;
   expr.value = Size::of_slot(uint32_t(slot));
   return cast(draft, add(draft, std::move(expr)), type);
+}
+
+ExprId quotient_of_bool(Draft& draft, Type type, ExprId dividend, ExprId divisor) {
+  // False and true are 0 and 1, whatever they are cast to.
+  while (draft.exprs[size_t(dividend)].op == Op::kCast)
+    dividend = draft.exprs[size_t(dividend)].arguments[0];
+  if (type_at(draft, dividend) != Type::kBool) return kNoId;
+  const std::optional<double> by = value_of_number(draft, divisor);
+  if (!by) return kNoId;
+  const auto quotient = [&](double of) {
+    return number(draft, type == Type::kFloat ? double(float(of) / float(*by)) : of / *by, type);
+  };
+  const ExprId of_true = quotient(1), of_false = quotient(0);
+  return operation(draft, Op::kSelect, type, {dividend, of_true, of_false});
 }
 
 ExprId index_of(Draft& draft, const Affine& affine) {

@@ -287,6 +287,10 @@ class ExpressionBuilder {
 
   ExprId pointwise(const CoreNode& node, const CoreValue& value, std::vector<ExprId> arguments) {
     const auto add_operation = [&](Op op, Type type, std::vector<ExprId> operands) {
+      if (op == Op::kDiv && is_floating(type)) {
+        const ExprId choice = quotient_of_bool(draft_, type, operands[0], operands[1]);
+        if (choice != kNoId) return choice;
+      }
       return operation(draft_, op, type, std::move(operands));
     };
     const PointwiseBuilder builder{add_operation, [&](ExprId id) { return type_at(draft_, id); }};

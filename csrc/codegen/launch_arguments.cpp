@@ -1,21 +1,34 @@
 #include "codegen/launch_arguments.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace torch_lazy::codegen {
 
-std::vector<uint8_t> immediate_bytes(const Kernel& kernel) {
-  std::vector<uint8_t> bytes;
+ArgumentForms argument_forms(const Kernel& kernel) {
+  ArgumentForms forms;
   for (const Buffer& buffer : kernel.buffers)
-    bytes.push_back(buffer.immediate ? uint8_t(bytes_of(buffer.type)) : 0);
-  return bytes;
+    forms.immediate_bytes.push_back(buffer.immediate ? uint8_t(bytes_of(buffer.type)) : 0);
+  forms.floats = floats_among_numbers(kernel);
+  return forms;
 }
 
-std::vector<uint64_t> launch_arguments(const LoweredKernel& lowered,
-                                       const std::vector<uint8_t>& immediate_bytes,
+std::vector<bool> floats_among_numbers(const Kernel& kernel) {
+  std::vector<bool> floats(kernel.number_slots, true);
+  for (const Expr& expr : kernel.exprs)
+    if (expr.op == Op::kNumber && expr.type != Type::kFloat) floats[expr.value.value] = false;
+  return floats;
+}
+
+uint64_t number_field(double number, bool as_float) {
+  if (!as_float) return std::bit_cast<uint64_t>(number);
+  return std::bit_cast<uint32_t>(float(number));  // little-endian: the first 4 bytes
+}
+
+std::vector<uint64_t> launch_arguments(const LoweredKernel& lowered, const ArgumentForms& forms,
                                        c10::ArrayRef<void*> pointers) {
-  static_assert(sizeof(void*) == sizeof(uint64_t) && sizeof(double) == sizeof(uint64_t));
+  static_assert(sizeof(void*) == sizeof(uint64_t));
   const size_t instances = std::max<size_t>(lowered.ends.size(), 1);
   const size_t buffers = pointers.size() / instances, sizes = lowered.sizes.size() / instances,
                numbers = lowered.numbers.size() / instances;
@@ -29,13 +42,14 @@ std::vector<uint64_t> launch_arguments(const LoweredKernel& lowered,
   for (size_t instance = 0; instance < instances; ++instance) {
     for (size_t i = 0; i < buffers; ++i, ++next) {
       void* const pointer = pointers[instance * buffers + i];
-      if (immediate_bytes[i] > 0)
-        std::memcpy(next, pointer, immediate_bytes[i]);
+      if (forms.immediate_bytes[i] > 0)
+        std::memcpy(next, pointer, forms.immediate_bytes[i]);
       else
         *next = reinterpret_cast<uint64_t>(pointer);
     }
     append(lowered.sizes, instance * sizes, sizes);
-    append(lowered.numbers, instance * numbers, numbers);
+    for (size_t i = 0; i < numbers; ++i)
+      *next++ = number_field(lowered.numbers[instance * numbers + i], forms.floats[i]);
   }
   append(lowered.ends, 0, lowered.ends.size());
   return arguments;

@@ -51,7 +51,7 @@ constexpr std::string_view kCpuText[] = {
     ,
 #include "codegen/prelude/digamma.inc"
     ,
-#include "codegen/prelude/philox.inc"
+#include "codegen/prelude/cpu_philox.inc"
 };
 
 // NOLINTBEGIN(readability-duplicate-include): the targets share fragments.
@@ -80,7 +80,7 @@ constexpr std::string_view kCudaText[] = {
     ,
 #include "codegen/prelude/digamma.inc"
     ,
-#include "codegen/prelude/philox.inc"
+#include "codegen/prelude/cuda_philox.inc"
 };
 // NOLINTEND(readability-duplicate-include)
 

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "codegen/launch_arguments.h"
+
 namespace torch_lazy::codegen {
 namespace {
 
@@ -84,11 +86,13 @@ void print_arguments(const PrintContext& context, const std::string& from, Sourc
     out.line("const " + context.index_type() + " s" + number + " = " + from + "sizes[" + number +
              "];");
   }
+  const std::vector<bool> floats = floats_among_numbers(kernel);
   for (size_t i = 0; i < used.numbers.size(); ++i) {
-    const std::string number = std::to_string(i);
-    if (used.numbers[i]) {
-      out.line("const double d" + number + " = " + from + "numbers[" + number + "];");
-    }
+    if (!used.numbers[i]) continue;
+    const std::string number = std::to_string(i), field = from + "numbers[" + number + "]";
+    out.line(context.is_cuda() && floats[i]
+                 ? "const float d" + number + " = *(const float*)&" + field + ";"
+                 : "const double d" + number + " = " + field + ";");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/launch_arguments.h"
 #include "codegen/printer.h"
 #include "codegen/thread_loop.h"
 #include "loop_arguments.h"
@@ -53,7 +54,9 @@ inline EmulatedRun emulated(const Kernel& kernel, KernelArguments arguments, sim
     pack(at);
   }
   for (uint32_t i = 0; i < kernel.size_slots; ++i) pack(arguments.sizes.at(i));
-  for (uint32_t i = 0; i < kernel.number_slots; ++i) pack(arguments.numbers.at(i));
+  const std::vector<bool> floats = floats_among_numbers(kernel);
+  for (uint32_t i = 0; i < kernel.number_slots; ++i)
+    pack(number_field(arguments.numbers.at(i), floats[i]));
   const int64_t work_items = work_item_count(kernel, arguments);
   EmulatedRun run;
   const auto launch = [&](int64_t begin, int64_t end) {

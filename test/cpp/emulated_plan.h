@@ -107,7 +107,7 @@ class EmulatedLauncher final : public Launcher {
     const codegen::PrintedKernel printed =
         codegen::print_kernel(lowered.kernel, {.kind = codegen::Target::Kind::kCuda});
     std::vector<uint64_t> arguments =
-        codegen::launch_arguments(lowered, codegen::immediate_bytes(lowered.kernel), pointers);
+        codegen::launch_arguments(lowered, codegen::argument_forms(lowered.kernel), pointers);
     for (size_t i = 0; i < pointers.size(); ++i) {
       simt::Region* region = memory_.find(pointers[i]);
       if (region != nullptr && region->begin == pointers[i] && region->name == "tensor") {

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "codegen/launch_arguments.h"
 #include "codegen/printer.h"
 #include "fake_driver.h"
 #include "loop_builder.h"
@@ -268,8 +269,8 @@ TEST_F(FakeCuda, RunsWhatIsPrintedForCuda) {
   struct {
     CUdeviceptr pointers[2];
     int64_t sizes[1];
-    double numbers[1];
-  } arguments{{x, y}, {32}, {2.5}};
+    uint64_t numbers[1];
+  } arguments{{x, y}, {32}, {codegen::number_field(2.5, /*as_float=*/true)}};
   int64_t begin = 0, end = 1;
   void* parameters[] = {&arguments, &begin, &end};
 

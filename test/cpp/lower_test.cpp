@@ -48,6 +48,32 @@ kernel kernel_mul lanes=parallel block=S0
 )");
 }
 
+TEST(Lower, ABoolDividedByANumberIsAChoiceOfTwoNumbers) {
+  EXPECT_EQ(lowered(R"(graph(%a : Float(4, strides=[1], device=cpu)):
+  %u : NoneType = prim::Constant()
+  %no : bool = prim::Constant[value=0]()
+  %float : int = prim::Constant[value=6]()
+  %p : Float(requires_grad=0, device=cpu) = prim::Constant[value={0.8}]()
+  %less : Bool(4, strides=[1], device=cpu) = aten::lt(%a, %p)
+  %m : Float(4, strides=[1], device=cpu) = aten::_to_copy(%less, %float, %u, %u, %u, %no, %u)
+  %x : Float(4, strides=[1], device=cpu) = aten::div(%m, %p)
+  return (%x))"),
+            R"(
+kernel kernel_lt_tocopy_div lanes=parallel block=S0
+  buffer in0: float
+  buffer out1: float written
+  for p0 < S0
+  %0: float = load in0[p0]
+  %1: float = number D0
+  %2: bool = less %0, %1
+  %3: float = number D1
+  %4: float = number D2
+  %5: float = select %2, %3, %4
+  store out1[p0] = %5
+  # S = 4, 1 work items
+)");
+}
+
 TEST(Lower, EqualSizesShareASlot) {
   EXPECT_EQ(lowered(R"(graph(%a : Float(40, 40, strides=[40, 1], device=cpu),
       %b : Float(40, strides=[1], device=cpu)):

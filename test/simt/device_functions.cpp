@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <unordered_map>
 
@@ -66,6 +67,22 @@ uint32_t bfloat16s_of_floats(float high, float low) {
   return bfloat16_of_float(high) << 16 | bfloat16_of_float(low);
 }
 
+// +0 is above -0, and all NaNs are one.
+float greater_or_nan(float a, float b) {
+  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<float>::quiet_NaN();
+  if (a == b) return std::signbit(a) ? b : a;
+  return a > b ? a : b;
+}
+
+float less_or_nan(float a, float b) {
+  return -greater_or_nan(-a, -b);
+}
+
+// In error by one unit of the last place, as a device's may be.
+float nearly_reciprocal(float x) {
+  return std::nextafter(1 / x, 0.0F);
+}
+
 // What CUDA's library has and C's has not.
 double erfinv(double x) {
   return calc_erfinv(x);
@@ -92,6 +109,9 @@ void* device_function(const char* name) {
       {"simt_half_of_float", address_of(half_of_float)},
       {"simt_halves_of_floats", address_of(halves_of_floats)},
       {"simt_bfloat16s_of_floats", address_of(bfloat16s_of_floats)},
+      {"simt_greater_or_nan", address_of(greater_or_nan)},
+      {"simt_less_or_nan", address_of(less_or_nan)},
+      {"simt_nearly_reciprocal", address_of(nearly_reciprocal)},
       {"erfinv", address_of(erfinv)},
       {"rsqrt", address_of(rsqrt)},
       {"threadIdx", &thread_index},

@@ -113,7 +113,7 @@ class CudaBackend final : public Backend {
       check_arguments(lowered);
       printed.push_back(print(lowered));
       kernels.push_back({nullptr, codegen::launch_shape(lowered, limits),
-                         codegen::immediate_bytes(lowered.kernel), kernel->name});
+                         codegen::argument_forms(lowered.kernel), kernel->name});
       lowered.kernel = {};  // a run needs the sizes and numbers only, and loops are large
       lowered.buffers = {};
     }

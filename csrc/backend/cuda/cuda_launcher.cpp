@@ -40,7 +40,7 @@ void CudaLauncher::enter_thread() const {
 
 void CudaLauncher::ask_for_shared_memory() const {
   std::call_once(shared_memory_asked_for_, [this] {
-    for (const auto& [code, shape, immediate_bytes, name] : kernels_) {
+    for (const auto& [code, shape, argument_forms, name] : kernels_) {
       if (shape.shared_bytes > kUsualSharedBytes)
         allow_shared_bytes(code->kernel, shape.shared_bytes, device().index());
       prefer_shared_memory(code->kernel, shape.shared_bytes, shape.block_x * shape.block_y,
@@ -66,7 +66,7 @@ void CudaLauncher::launch_together(c10::ArrayRef<KernelLaunch> launches, size_t&
 
 PreparedLaunch CudaLauncher::prepared(const KernelStep& step, c10::ArrayRef<void*> pointers) const {
   const CudaKernel& kernel = kernels_[step.index];
-  return {&kernel, codegen::launch_arguments(step.lowered, kernel.immediate_bytes, pointers),
+  return {&kernel, codegen::launch_arguments(step.lowered, kernel.argument_forms, pointers),
           step.lowered.work_items};
 }
 

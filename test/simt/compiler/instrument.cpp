@@ -29,6 +29,9 @@ constexpr Assembly kAssemblies[] = {
     {"cvt.rn.f16.f32 $0, $1;", "simt_half_of_float"},
     {"cvt.rn.f16x2.f32 $0, $1, $2;", "simt_halves_of_floats"},
     {"cvt.rn.bf16x2.f32 $0, $1, $2;", "simt_bfloat16s_of_floats"},
+    {"max.NaN.f32 $0, $1, $2;", "simt_greater_or_nan"},
+    {"min.NaN.f32 $0, $1, $2;", "simt_less_or_nan"},
+    {"rcp.approx.ftz.f32 $0, $1;", "simt_nearly_reciprocal"},
 };
 
 // The line in the source as it was given: of the outermost call.
