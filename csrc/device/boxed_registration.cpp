@@ -16,6 +16,7 @@
 #include "device/past_autograd.h"
 #include "device/register.h"
 #include "ops/attention_operator.h"
+#include "ops/cudnn_rnn_operator.h"
 #include "ops/one_hot_operator.h"
 #include "ops/philox_operators.h"
 #include "ops/rnn_layer_operator.h"
@@ -159,6 +160,7 @@ void register_device() {
   register_philox_operators();
   register_one_hot_operator();
   register_rnn_layer_operator();
+  register_cudnn_rnn_operator();
   register_attention_operator();
   register_guard();
   register_sparse_operators();

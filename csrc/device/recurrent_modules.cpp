@@ -1,10 +1,12 @@
 // torch.nn.RNN, GRU and LSTM as the CPU has them, whose composites ask whether tensors are the
 // CPU's: what goes into a cell is one product for all steps, and a layer of an LSTM is one
-// operator, oneDNN's, and not a dozen for each step. Packed sequences have the same operators on
-// all devices.
+// operator, oneDNN's, and not a dozen for each step. Where lazy tensors live on CUDA they are
+// cuDNN's (recurrent_modules_cudnn.cpp). Packed sequences have the same operators on all others.
 //
 // The operators are those of ATen/native/RNN.cpp and ATen/native/mkldnn/RNN.cpp, in their order:
 // test_operator_sequences.py compares. Whatever is wrong with the arguments is told by ATen's own.
+#include "device/recurrent_modules.h"
+
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
@@ -35,33 +37,20 @@
 #include "ops/rnn_layer_operator.h"
 
 namespace torch_lazy {
+
+bool are_lazy(at::TensorList tensors) {
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [](const at::Tensor& tensor) { return is_lazy(tensor); });
+}
+
 namespace {
 
 using at::Tensor;
 using at::TensorList;
 
-// What a module says of itself in each call.
-struct Module {
-  bool has_biases;
-  int64_t layers;
-  double dropout;
-  bool train;
-  bool bidirectional;
-  bool batch_first;
-
-  size_t directions() const { return bidirectional ? 2 : 1; }
-  // Layers in one direction each.
-  size_t cells() const { return size_t(layers) * directions(); }
-};
-
-bool are_lazy(TensorList tensors) {
-  return std::all_of(tensors.begin(), tensors.end(),
-                     [](const Tensor& tensor) { return lazy_impl(tensor) != nullptr; });
-}
-
 // Lazy tensors on the CPU, as many as the module has parameters.
-bool is_for_cpu(const Tensor& input, TensorList hidden, TensorList params, const Module& module,
-                size_t params_of_cell) {
+bool is_for_cpu(const Tensor& input, TensorList hidden, TensorList params,
+                const RecurrentModule& module, size_t params_of_cell) {
   return module.layers > 0 && lazy_impl(input) && are_lazy(hidden) && are_lazy(params) &&
          execution_device().is_cpu() && input.dim() == 3 && input.numel() != 0 &&
          params.size() == params_of_cell * module.cells() &&
@@ -71,12 +60,12 @@ bool is_for_cpu(const Tensor& input, TensorList hidden, TensorList params, const
 }
 
 // The input with the steps first.
-Tensor by_steps(const Tensor& input, const Module& module) {
+Tensor by_steps(const Tensor& input, const RecurrentModule& module) {
   return module.batch_first ? input.transpose(0, 1) : input;
 }
 
 // What one layer makes is the next one's input.
-Tensor dropped_out(const Tensor& output, const Module& module, int64_t layer) {
+Tensor dropped_out(const Tensor& output, const RecurrentModule& module, int64_t layer) {
   if (module.dropout == 0 || !module.train || layer + 1 == module.layers) return output;
   return at::dropout(output, module.dropout, /*train=*/true);
 }
@@ -147,7 +136,7 @@ struct Outputs {
 };
 
 Outputs run_steps(Cell cell, Tensor input_by_steps, const std::vector<State>& states,
-                  TensorList params, const Module& module) {
+                  TensorList params, const RecurrentModule& module) {
   Outputs outputs{std::move(input_by_steps), {}, {}};
   const size_t stride = params.size() / states.size();
   const bool projects = stride % 2 != 0;
@@ -191,7 +180,8 @@ bool onednn_takes(c10::ScalarType dtype) {
   return dtype == at::kFloat;
 }
 
-Outputs run_onednn(const Tensor& input, TensorList hx, TensorList params, const Module& module) {
+Outputs run_onednn(const Tensor& input, TensorList hx, TensorList params,
+                   const RecurrentModule& module) {
   Outputs outputs{by_steps(input, module).contiguous(), {}, {}};
   const Tensor h = hx[0].contiguous(), c = hx[1].contiguous();
   const size_t stride = params.size() / module.cells();
@@ -222,11 +212,13 @@ Outputs run_onednn(const Tensor& input, TensorList hx, TensorList params, const 
 
 // ---------------------------------------------------------------- modules
 
-template <Cell cell, auto composite>
+template <Cell cell, CudnnCell cudnn_cell, auto composite>
 std::tuple<Tensor, Tensor> with_one_state(const Tensor& input, const Tensor& hx, TensorList params,
                                           bool has_biases, int64_t layers, double dropout,
                                           bool train, bool bidirectional, bool batch_first) {
-  const Module module{has_biases, layers, dropout, train, bidirectional, batch_first};
+  const RecurrentModule module{has_biases, layers, dropout, train, bidirectional, batch_first};
+  if (auto made = run_cudnn(cudnn_cell, input, std::nullopt, hx, params, module))
+    return {std::move(made->output), std::move(made->h)};
   if (!is_for_cpu(input, hx, params, module, has_biases ? 4 : 2))
     return composite(input, hx, params, has_biases, layers, dropout, train, bidirectional,
                      batch_first);
@@ -242,7 +234,10 @@ std::tuple<Tensor, Tensor> with_one_state(const Tensor& input, const Tensor& hx,
 std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, TensorList params,
                                         bool has_biases, int64_t layers, double dropout, bool train,
                                         bool bidirectional, bool batch_first) {
-  const Module module{has_biases, layers, dropout, train, bidirectional, batch_first};
+  const RecurrentModule module{has_biases, layers, dropout, train, bidirectional, batch_first};
+  if (hx.size() == 2)
+    if (auto made = run_cudnn(CudnnCell::kLstm, input, std::nullopt, hx, params, module))
+      return {std::move(made->output), std::move(made->h), std::move(made->c)};
   const bool has_states = hx.size() == 2 && hx[0].dim() == 3 && hx[1].dim() == 3;
   const bool projects = has_states && hx[0].sym_size(2) != hx[1].sym_size(2);
   const size_t params_of_cell = (has_biases ? 4 : 2) + size_t(projects);
@@ -278,13 +273,14 @@ void register_recurrent_modules() {
                      rnn_relu = at::native::rnn_relu;
   for (const auto key : {c10::DispatchKey::Lazy, c10::DispatchKey::AutogradLazy}) {
     torch::Library& aten = immortal_library(torch::Library::IMPL, "aten", key);
-    aten.impl("gru.input", with_one_state<gru_cell, gru>);
-    aten.impl("rnn_tanh.input", with_one_state<simple_cell<at::tanh>, rnn_tanh>);
-    aten.impl("rnn_relu.input", with_one_state<simple_cell<at::relu>, rnn_relu>);
+    aten.impl("gru.input", with_one_state<gru_cell, CudnnCell::kGru, gru>);
+    aten.impl("rnn_tanh.input", with_one_state<simple_cell<at::tanh>, CudnnCell::kTanh, rnn_tanh>);
+    aten.impl("rnn_relu.input", with_one_state<simple_cell<at::relu>, CudnnCell::kRelu, rnn_relu>);
     aten.impl("lstm.input", lstm);
   }
   immortal_library(torch::Library::IMPL, "aten", c10::DispatchKey::Lazy)
       .impl("mkldnn_rnn_layer", rnn_layer);
+  register_cudnn_rnn();
 }
 
 }  // namespace torch_lazy

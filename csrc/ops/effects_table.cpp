@@ -30,6 +30,7 @@ constexpr HiddenWrite kHiddenWrites[] = {
     {"batch_norm_update_stats", "running_mean", kStatistics},
     {"batch_norm_update_stats", "running_var", kStatistics},
     {"_cudnn_rnn_flatten_weight", "weight_arr", "moves the weights into one buffer"},
+    {"_cudnn_rnn_backward", "reserve", "uses up what the forward pass has kept"},
 };
 
 constexpr HiddenAlias kHiddenAliases[] = {

@@ -117,6 +117,12 @@ struct Hooks final : at::CUDAHooksInterface {
     check(cuCtxSynchronize());
   }
 
+  // Where a test brings a kernel that PyTorch calls if it has cuDNN.
+  bool compiledWithCuDNN() const override {
+    static const auto rnn = c10::Dispatcher::singleton().findSchemaOrThrow("aten::_cudnn_rnn", "");
+    return rnn.hasKernelForDispatchKey(c10::DispatchKey::CUDA);
+  }
+
   bool isPinnedPtr(const void* data) const override { return is_pinned(data); }
   c10::Allocator* getPinnedMemoryAllocator() const override { return &host_allocator(); }
   c10::Allocator* getCUDADeviceAllocator() const override { return &device_allocator(); }
