@@ -282,7 +282,7 @@ class Chooser {
     for (size_t i = 0; i < kernel_.exprs.size(); ++i)
       if (!runs_along(kernel_, varying_[i]) && kernel_.exprs[i].op != Op::kNumber)
         values += bytes_of(kernel_.exprs[i].type) == 8 ? 2 : 1;
-    return std::max<int64_t>(values - kFew, 0) * 2 / 3;
+    return std::max<int64_t>(values - kFew, 0);
   }
 
   // Of the folds of a block's warps.
