@@ -10,6 +10,8 @@ namespace {
 
 // A thread's scratch competes with the rows themselves for its cache.
 constexpr uint32_t kMaxScratchValues = 4;
+// In the units of primitive::cost_of, in which an exponential is 14.
+constexpr int kDear = 12;
 
 bool has_place_in_scratch(Type type) {
   switch (type) {
@@ -182,20 +184,24 @@ class Scheduler {
         first_sweep_[i] = sweep;
       }
     }
-    for (int sweep = sweeps; sweep-- > 1;) {
-      for (size_t i = kernel_.exprs.size(); i-- > 0;) {
-        const auto id = static_cast<ExprId>(i);
-        // Evaluated for every choice: what is spilled frees its operands.
-        if (is_spilled(id) || first_sweep_[i] >= sweep || !evaluated_in(sweep)[i]) continue;
-        const Type type = kernel_.exprs[i].type;
-        const int later = uses[i] - 1;
-        if (!can_be_spilled(id) || schedule_.scratch_values + values_of(type) > kMaxScratchValues ||
-            !is_worth_spilling(id, later)) {
-          continue;
-        }
-        schedule_.scratch_places[i] = static_cast<int32_t>(schedule_.scratch_values);
-        schedule_.scratch_values += values_of(type);
+    // Places are few: what is dear comes first, wherever it is.
+    for (const int least_cost : {kDear, 0})
+      for (int sweep = sweeps; sweep-- > 1;) choose_spilled_for(sweep, uses, least_cost);
+  }
+
+  void choose_spilled_for(int sweep, const std::vector<int>& uses, int least_cost) {
+    for (size_t i = kernel_.exprs.size(); i-- > 0;) {
+      const auto id = static_cast<ExprId>(i);
+      // Evaluated for every choice: what is spilled frees its operands.
+      if (is_spilled(id) || first_sweep_[i] >= sweep || !evaluated_in(sweep)[i]) continue;
+      const Type type = kernel_.exprs[i].type;
+      const int later = uses[i] - 1;
+      if (!can_be_spilled(id) || schedule_.scratch_values + values_of(type) > kMaxScratchValues ||
+          cost_again(id) < least_cost || !is_worth_spilling(id, later)) {
+        continue;
       }
+      schedule_.scratch_places[i] = static_cast<int32_t>(schedule_.scratch_values);
+      schedule_.scratch_values += values_of(type);
     }
   }
 
