@@ -71,6 +71,7 @@ std::string text_of(const ThreadLoop& loop) {
   if (loop.has_rest) text += " has_rest";
   if (loop.rows > 1) text += " rows=" + std::to_string(loop.rows);
   if (loop.transposed >= 0) text += " transposed=p" + std::to_string(loop.transposed);
+  if (loop.square != ThreadLoop::kColumns) text += " square=" + std::to_string(loop.square);
   if (loop.narrow) text += " narrow";
   return text;
 }

@@ -126,11 +126,12 @@ struct ThreadLoop {
   static constexpr int kColumns = 32;
   int rows = 1;
   // The parallel dimension along which memory is contiguous for loads that it is not along the
-  // lanes: a work item is a square of kColumns elements along both, which goes through shared
-  // memory, by kRowsOfSquare rows of threads. For Axis::kParallel without reduction dimensions; -1:
-  // there is none.
+  // lanes: a work item is a square of `square` elements along both, a multiple of kColumns, which
+  // goes through shared memory, by kRowsOfSquare rows of threads. For Axis::kParallel without
+  // reduction dimensions; -1: there is none.
   static constexpr int kRowsOfSquare = 8;
   int transposed = -1;
+  int square = kColumns;
   bool narrow = false;  // indices have 32 bits
 
   bool operator==(const ThreadLoop&) const = default;

@@ -92,6 +92,9 @@ class Verifier {
       require(kernel_.axis == Axis::kParallel && kernel_.reduction.empty() &&
                   size_t(transposed) + 1 < kernel_.parallel.size(),
               "transposes along no parallel dimension before the lanes', or reduces");
+      require(
+          kernel_.thread_loop.square > 0 && kernel_.thread_loop.square % ThreadLoop::kColumns == 0,
+          "transposes squares that its threads do not share");
     }
     if (kernel_.thread_loop.rows > 1) {
       require(kernel_.axis == Axis::kParallel && !kernel_.parallel.empty() &&

@@ -177,7 +177,8 @@ void NestPrinter::print_block_counts() {
   const Kernel& kernel = context_.kernel;
   if (along_reduction() || kernel.parallel.empty()) return;
   const bool squares = context_.transposes();
-  const std::string block = squares ? text_of(ThreadLoop::kColumns) : name_of_size(kernel.block);
+  const std::string block =
+      squares ? text_of(kernel.thread_loop.square) : name_of_size(kernel.block);
   if (squares) {
     out_.line("const " + context_.index_type() + " squares = (" +
               name_of_size(kernel.parallel[size_t(kernel.thread_loop.transposed)]) + " + " + block +

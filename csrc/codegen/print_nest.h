@@ -117,6 +117,8 @@ class NestPrinter {
   void print_transposed();
   void print_square_loads();
   void open_rows_of_square(const std::string& rows);
+  void open_columns_of_square();
+  void close_columns_of_square();
   // What the threads that share a work item have reduced each, combined; all get the results.
   void print_folds(const Reductions& reductions);
   void print_fold(const std::vector<Fold>& folds);

@@ -41,6 +41,11 @@ constexpr int64_t kMostFoldBytes = 40 * 1024;  // of the 48 KiB that any kernel 
 // Of both sides of what is transposed; of an element in all loads that are.
 constexpr int64_t kLeastTransposed = 8;
 constexpr int64_t kMostTransposedBytes = 32;
+// Of a large square, whose threads have twice as much under way and whose rows are longer, which
+// memory likes better. It wants shared memory, and leaves fewer work items.
+constexpr int kLargeSquare = 64;
+constexpr int64_t kMostBytesOfLargeSquare = 8;
+constexpr int64_t kLeastLargeSquares = 1024;
 // Fewer threads than these in all leave a device idle.
 constexpr int64_t kDeviceThreads = 32768;
 
@@ -101,7 +106,7 @@ class Chooser {
     extent_ = number(along_rows ? kernel_.reduction.back() : kernel_.parallel.back());
     loop_.packet = static_cast<int>(packet());
     if (loop_.packet == 1) {
-      if (!along_rows) loop_.transposed = transposed();
+      if (!along_rows) choose_transposed();
       return loop_;
     }
     if (!along_rows) {
@@ -168,8 +173,7 @@ class Chooser {
   }
 
   // The dimension that most loads are transposed along, where they fit into shared memory.
-  int transposed() const {
-    int best = -1;
+  void choose_transposed() {
     int64_t most = 0;
     for (size_t dimension = 0; dimension + 1 < kernel_.parallel.size(); ++dimension) {
       if (std::min(extent_, extent_of(dimension)) < kLeastTransposed) continue;
@@ -181,9 +185,15 @@ class Chooser {
       }
       if (bytes <= most || bytes > kMostTransposedBytes) continue;
       most = bytes;
-      best = static_cast<int>(dimension);
+      loop_.transposed = static_cast<int>(dimension);
     }
-    return best;
+    if (loop_.transposed < 0 || most > kMostBytesOfLargeSquare) return;
+    int64_t squares = divided(extent_, kLargeSquare);
+    for (size_t dimension = 0; dimension + 1 < kernel_.parallel.size(); ++dimension) {
+      const bool in_square = int(dimension) == loop_.transposed;
+      squares *= divided(extent_of(dimension), in_square ? kLargeSquare : 1);
+    }
+    if (squares >= kLeastLargeSquares) loop_.square = kLargeSquare;
   }
 
   int cost() const {
@@ -354,7 +364,7 @@ int64_t transposed_work_items(const Kernel& kernel, const std::vector<int64_t>& 
     const int64_t number = extent.slot ? sizes[size_t(extent.value)] : extent.value;
     const bool in_square =
         i == size_t(kernel.thread_loop.transposed) || i + 1 == kernel.parallel.size();
-    items *= in_square ? divided(number, ThreadLoop::kColumns) : number;
+    items *= in_square ? divided(number, kernel.thread_loop.square) : number;
   }
   return items;
 }

@@ -238,6 +238,13 @@ void add_transposes(std::vector<TrafficCase>& cases) {
                        return Handles{contiguous(w, t)};
                      },
                      kNarrow});
+  cases.push_back({"transposes by large squares",
+                   [](TapeBuilder& w) {
+                     const Handle x = w.input(at::randn({70, 248, 200}));
+                     const Handle t = w.call("aten::transpose", "int", {x, 1, 2})[0];
+                     return Handles{contiguous(w, t)};
+                   },
+                   kNarrow});
   // Rows of 64 stay whole.
   cases.push_back({"heads of attention",
                    [](TapeBuilder& w) {
