@@ -27,7 +27,7 @@ struct LoweredKernel {
   // Of each instance of the kernel, one after the other:
   std::vector<BufferBinding> buffers;  // of kernel.buffers
   std::vector<int64_t> sizes;          // values of the integer slots
-  std::vector<double> numbers;         // values of the double slots
+  std::vector<double> numbers;         // values of the numbers' slots
   // Where there are several instances, how many work items each has with those before it.
   std::vector<int64_t> ends;
   int64_t work_items = 0;     // of all

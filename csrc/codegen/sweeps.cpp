@@ -191,6 +191,7 @@ class Scheduler {
 
   void choose_spilled_for(int sweep, const std::vector<int>& uses, int least_cost) {
     for (size_t i = kernel_.exprs.size(); i-- > 0;) {
+      if (schedule_.scratch_values == kMaxScratchValues) return;
       const auto id = static_cast<ExprId>(i);
       // Evaluated for every choice: what is spilled frees its operands.
       if (is_spilled(id) || first_sweep_[i] >= sweep || !evaluated_in(sweep)[i]) continue;

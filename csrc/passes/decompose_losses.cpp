@@ -150,6 +150,15 @@ bool nll_loss(Decomposition& d) {
   if (type.dims() == 0 || type.elements() == 0 || compute_dtype(dtype) != dtype) return false;
   if (d.tensor(1).dtype() != c10::kLong) return false;
   const Classes classes(type);
+  // What eager refuses, the operator says.
+  std::vector<int64_t> of_samples = type.sizes;
+  of_samples.erase(of_samples.begin() + classes.at);
+  if (d.tensor(1).info().sizes != of_samples) return false;
+  if (d.given(2)) {
+    const TensorInfo weights = d.tensor(2).info();
+    if (weights.dtype != dtype || weights.sizes != std::vector<int64_t>{classes.count})
+      return false;
+  }
   Term target = classes.with_class_dim(d.tensor(1));
   if (target.info().dims() == 0) target = unsqueeze(target, {0});
   const Term counts = compare("ne", target, d.integer(4));

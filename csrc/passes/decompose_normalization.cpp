@@ -175,7 +175,7 @@ std::vector<int64_t> all_but_channels(int64_t rank) {
 }
 
 // The statistics that are kept move towards those of the batch.
-Term moved(Term kept, Term of_batch, double momentum) {
+Term moved(Term kept, Term of_batch, Term momentum) {
   return momentum * of_batch + (1 - momentum) * kept;
 }
 
@@ -198,7 +198,7 @@ bool batch_norm_of_batch(Decomposition& d, size_t training_at, bool keeps) {
   if (d.needed(1)) d.finish(squeeze(mean, dims), 1);
   if (d.needed(2)) d.finish(squeeze(rstd, dims), 2);
   if (keeps) {
-    const double momentum = d.real(training_at + 1);
+    const Term momentum = d.operand(training_at + 1, x.dtype());  // which may change each time
     const Term kept_mean = d.operand(3, x.dtype()), kept_variance = d.operand(4, x.dtype());
     if (d.needed(3)) d.finish(moved(kept_mean, squeeze(mean, dims), momentum), 3);
     if (d.needed(4))

@@ -14,10 +14,10 @@ namespace torch_lazy {
 // float for bfloat16 and half, which are computed in float and rounded last; else the dtype itself.
 c10::ScalarType compute_dtype(c10::ScalarType dtype);
 
-// A node that a rule is replacing: its arguments by their position in the schema, and its results.
 // A rule asked for a number that only a run will know.
 struct NotConstant {};
 
+// A node that a rule is replacing: its arguments by their position in the schema, and its results.
 class Decomposition {
  public:
   using Node = torch::jit::Node;

@@ -352,11 +352,12 @@ class Fuser {
     return found;
   }
 
-  // A group of this node, which follows from no reduction of it.
+  // The group that the node would be by itself.
   OpenGroup alone(NodeId id, const Space& space, const std::vector<ValueId>& read) const {
     OpenGroup group;
     group.nodes = {id};
     group.domain = space.sizes;
+    group.reductions = node(id).kind == CoreKind::kReduction;
     group.inputs.insert(read.begin(), read.end());
     return group;
   }

@@ -11,9 +11,10 @@ namespace torch_lazy {
 // Where a reduction and what follows from it along the reduced dimensions are two kernels, so that
 // the second has work for all of a device: with few results the first has not.
 struct FuseOptions {
-  // Of rows that a work item holds while it goes over them again, and of any.
+  // Fewer results than these are few, whatever was reduced to them.
   int64_t few_results = 16;
-  // Of rows that are read from memory again anyhow: of separate dimensions, or longer than this.
+  // The same of rows that a work item cannot hold and would read from memory again anyhow: those
+  // of separate dimensions, and those longer than `longest_held_row`.
   int64_t few_results_of_streamed_rows = 16;
   int64_t longest_held_row = INT64_MAX;  // elements
 };

@@ -6,6 +6,7 @@
 #include "passes/fusable.h"
 #include "passes/graph_builder.h"
 #include "passes/simplify_algebra.h"
+#include "passes/simplify_gathers.h"
 
 namespace torch_lazy {
 namespace {
@@ -14,7 +15,13 @@ using torch::jit::Node;
 using torch::jit::Use;
 using torch::jit::Value;
 
-// A gather reads memory, not what another kernel computes.
+// A gather reads memory, not what another kernel computes; but one that moves before the sum reads
+// the product.
+bool may_move_before_sum(const Use& gather) {
+  return gather.offset == 0 && has_complete_type(gather.user->output()) &&
+         takes_few_elements(*gather.user);
+}
+
 bool is_read_by_kernels_only(const Value* value) {
   return value->hasUses() &&
          std::all_of(value->uses().begin(), value->uses().end(), [](const Use& use) {
@@ -24,7 +31,7 @@ bool is_read_by_kernels_only(const Value* value) {
            if (use.user->kind() == c10::aten::as_strided)
              return is_read_by_kernels_only(use.user->output());
            const CoreOperator* const core = fusable_operator(use.user);
-           return core && core->kind != CoreKind::kGather;
+           return core && (core->kind != CoreKind::kGather || may_move_before_sum(use));
          });
 }
 
@@ -35,14 +42,26 @@ bool can_move(const Node& node) {
   return made.elements() > 0 && is_read_by_kernels_only(node.output());
 }
 
+void move_gathers_before(Value* sum, GraphBuilder& builder) {
+  const torch::jit::use_list uses = sum->uses();
+  for (const Use& use : uses) {
+    builder.insert_before(use.user);
+    Value* const moved = gather_of_operands(builder, use.user);
+    if (!moved) continue;
+    use.user->output()->replaceAllUsesWith(moved);
+    use.user->destroy();
+  }
+}
+
 }  // namespace
 
-std::shared_ptr<torch::jit::Graph> move_biases(std::shared_ptr<torch::jit::Graph> graph) {
+std::shared_ptr<torch::jit::Graph> move_biases(std::shared_ptr<torch::jit::Graph> graph,
+                                               c10::IntArrayRef input_offsets) {
   std::vector<Node*> found;
   for (Node* const node : graph->nodes())
     if (can_move(*node)) found.push_back(node);
   if (found.empty()) return graph;
-  GraphBuilder builder(*graph);
+  GraphBuilder builder(*graph, input_offsets);
   for (Node* const node : found) {
     builder.insert_before(node);
     const TensorInfo type = info_of(node->output());
@@ -51,6 +70,7 @@ std::shared_ptr<torch::jit::Graph> move_biases(std::shared_ptr<torch::jit::Graph
                                          type.dtype, {builder.scalar(1)});
     node->output()->replaceAllUsesWith(sum);
     node->destroy();
+    move_gathers_before(sum, builder);
   }
   builder.order_constants();
   return graph;

@@ -86,7 +86,7 @@ CoreGraph core_graph_of(const Graph& recorded, const std::vector<GraphInput>& in
   for (const GraphInput& input : inputs) offsets.push_back(input.offset);
   pipeline.run("decompose", [&](auto graph) { return decompose(std::move(graph), offsets); });
   pipeline.run("simplify", [&](auto graph) { return simplify(std::move(graph), offsets); });
-  pipeline.run("move_biases", [](auto graph) { return move_biases(std::move(graph)); });
+  pipeline.run("move_biases", [&](auto graph) { return move_biases(std::move(graph), offsets); });
   if (of_backend) pipeline.run("of the backend", of_backend);
   print_pass("core graph", pipeline.graph());
   const PassTimer timer("read");

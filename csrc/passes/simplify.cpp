@@ -105,9 +105,14 @@ class Simplifier {
   bool move_gather(Node* node) {
     builder_.insert_before(node);
     Value* const moved = gather_of_operands(builder_, node);
-    if (!moved || !replace(node->output(), moved)) return false;
-    node->destroy();
-    return true;
+    if (!moved) return false;
+    if (replace(node->output(), moved)) {
+      node->destroy();
+      return true;
+    }
+    const std::vector<Node*>& made = builder_.inserted();
+    for (size_t i = made.size(); i-- > 0;) made[i]->destroy();
+    return false;
   }
 
   void merge(Node* node) {

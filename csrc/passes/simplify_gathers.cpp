@@ -47,8 +47,7 @@ class Gather {
   Value* moved() {
     Value* const value = node_->input(0);
     if (!is_pointwise(*value->node()) || is_output(value) || !along_one_dimension()) return nullptr;
-    if (made_.elements() * kLeastReduction > source_.elements()) return nullptr;
-    return is_cheap(value) ? gathered(value) : nullptr;
+    return takes_few_elements(*node_) && is_cheap(value) ? gathered(value) : nullptr;
   }
 
  private:
@@ -118,10 +117,17 @@ class Gather {
 
 }  // namespace
 
+bool takes_few_elements(const Node& gather) {
+  return info_of(gather.output()).elements() * kLeastReduction <=
+         info_of(gather.input(0)).elements();
+}
+
 Value* gather_of_operands(GraphBuilder& builder, Node* node) {
   static const c10::Symbol kIndexSelect = c10::Symbol::fromQualString("aten::index_select");
   if (node->kind() != c10::aten::gather && node->kind() != kIndexSelect) return nullptr;
   if (!has_complete_type(node->output()) || node->hasAttribute(kLibraryAttribute)) return nullptr;
+  const TensorInfo made = info_of(node->output());
+  if (made.strides != contiguous_strides(made.sizes)) return nullptr;
   return Gather(builder, node).moved();
 }
 

@@ -10,5 +10,7 @@ namespace torch_lazy {
 // it looks at in one place of each row. Null for other nodes, where an operand would have to go to
 // memory to be gathered, and where as much would be computed again as is left out.
 torch::jit::Value* gather_of_operands(GraphBuilder& builder, torch::jit::Node* node);
+// Whether the gather takes so few elements of its source that these are worth computing again.
+bool takes_few_elements(const torch::jit::Node& gather);
 
 }  // namespace torch_lazy

@@ -67,6 +67,30 @@ TEST(MoveBiases, AKernelMayReadItThroughAView) {
             "mm add as_strided exp ");
 }
 
+// As a loss reads the scores of its targets, beside the kernel that reads all of them.
+TEST(MoveBiases, AGatherOfAFewElementsReadsTheProduct) {
+  const std::string text = R"(graph(%bias : Float(16, strides=[1], device=cpu),
+      %a : Float(3, 5, strides=[5, 1], device=cpu),
+      %b : Float(5, 16, strides=[16, 1], device=cpu),
+      %i : Long(3, 1, strides=[1, 1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %no : bool = prim::Constant[value=0]()
+  %p : Float(3, 16, strides=[16, 1], device=cpu) = aten::addmm(%bias, %a, %b, %one, %one)
+  %e : Float(3, 16, strides=[16, 1], device=cpu) = aten::exp(%p)
+  %r : Float(3, 1, strides=[1, 1], device=cpu) = aten::gather(%p, %one, %i, %no)
+  return (%e, %r))";
+  const std::vector<at::Tensor> inputs = {at::randn({16}), at::randn({3, 5}), at::randn({5, 16}),
+                                          at::tensor({3, 15, 0}).view({3, 1})};
+
+  const std::vector<int64_t> offsets(inputs.size());
+  const auto graph = move_biases(parse_graph(text), offsets);
+
+  EXPECT_EQ(operators_of(*graph), "mm add exp gather as_strided gather add ");
+  const at::Tensor before = evaluate(*parse_graph(text), inputs).at(1);
+  const at::Tensor after = evaluate(*graph, inputs).at(1);
+  EXPECT_TRUE(at::allclose(before, after, 1e-6));
+}
+
 TEST(MoveBiases, AProductThatALibraryCallReadsKeepsItsBias) {
   EXPECT_EQ(moved(text_of("  %c : T(3, 4, strides=[4, 1], device=cpu) = aten::exp(%p)\n"
                           "  %t : T(4, 3, strides=[1, 4], device=cpu) = aten::t(%p)\n"
