@@ -105,6 +105,26 @@ print(metrics["windows"]["hot"] > 0, metrics["fallbacks"])
     assert run_on_device(script) == ["True {}"]
 
 
+def test_what_a_kernel_declares_counts_among_the_shared_memory_that_is_usual():
+    script = """
+import torch_lazy
+
+x = torch.randn(17, 32768)  # of which 48 KiB are held in shared memory, beside the folds
+target = torch.randint(32768, (17,))
+def gradient(where):
+    scores = x.to(where).requires_grad_()
+    torch.nn.functional.cross_entropy(scores, target.to(where)).backward()
+    return scores.grad.cpu()
+for _ in range(3):
+    result = gradient("lazy")
+    torch_lazy._C.wait_for_compiles(60.0)
+torch.testing.assert_close(result, gradient("cpu"))
+print(torch.lazy.metrics()["windows"]["hot"] > 0, torch.lazy.metrics()["fallbacks"])
+"""
+
+    assert run_on_device(script) == ["True {}"]
+
+
 def test_kernels_ask_for_shared_memory_for_as_many_blocks_as_a_multiprocessor_has():
     script = """
 tall, wide = torch.randn(3000, 40).to("lazy"), torch.randn(2, 9000).to("lazy")

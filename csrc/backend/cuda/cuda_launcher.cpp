@@ -41,7 +41,7 @@ void CudaLauncher::enter_thread() const {
 void CudaLauncher::ask_for_shared_memory() const {
   std::call_once(shared_memory_asked_for_, [this] {
     for (const auto& [code, shape, argument_forms, name] : kernels_) {
-      if (shape.shared_bytes > kUsualSharedBytes)
+      if (shape.shared_bytes > 0)
         allow_shared_bytes(code->kernel, shape.shared_bytes, device().index());
       prefer_shared_memory(code->kernel, shape.shared_bytes, shape.block_x * shape.block_y,
                            device().index());

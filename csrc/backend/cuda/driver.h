@@ -44,9 +44,6 @@ enum class KernelAttribute : int {
   kPreferredSharedPercent = 9,  // of what a multiprocessor can have; the rest is its cache
 };
 
-// Of dynamic shared memory, that a kernel has without asking.
-constexpr unsigned kUsualSharedBytes = 48 << 10;
-
 // CUDA_KERNEL_NODE_PARAMS of CUDA 12, its second version.
 struct KernelNode {
   void* function = nullptr;  // null: `kernel`
