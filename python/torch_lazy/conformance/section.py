@@ -62,6 +62,15 @@ class DoesNotApply(Exception):
     """Raised by a check of what this device does not have."""
 
 
+def needs_operators_that_raise_for_indices() -> None:
+    """Raises DoesNotApply on CUDA, whose own operators stand in hot windows too where these are
+    faster: at an index out of range the process can use the device no more, as in eager."""
+    import torch_lazy  # by processes that run checks alone
+
+    if torch_lazy.execution_device().type == "cuda":
+        raise DoesNotApply("an index out of range ends the use of a CUDA device, as in eager")
+
+
 def require(condition: bool, sentence: str) -> None:
     """Fails the check with the sentence, which says what was found and what was expected."""
     if not condition:

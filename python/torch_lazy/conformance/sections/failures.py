@@ -12,7 +12,13 @@ import torch
 import torch_lazy
 from torch_lazy.conformance.as_on_the_cpu import finish, require_same
 from torch_lazy.conformance.program_runner import REPETITIONS
-from torch_lazy.conformance.section import Options, by_name, require, section_of_checks
+from torch_lazy.conformance.section import (
+    Options,
+    by_name,
+    needs_operators_that_raise_for_indices,
+    require,
+    section_of_checks,
+)
 
 # On three rows and indices.
 _BAD_INDEX = {
@@ -37,6 +43,7 @@ def _error_of(act: Callable[[], object]) -> Exception | None:
 
 def _is_raised(operation: Callable, options: Options) -> None:
     """Where eager on the CPU raises, so does the device, by the next sync at the latest."""
+    needs_operators_that_raise_for_indices()
     on_cpu = torch.arange(6.0).view(3, 2)
     expected = _error_of(lambda: operation(on_cpu, _BAD))
     require(expected is not None, "the CPU takes the index")
@@ -59,6 +66,7 @@ def _is_raised(operation: Callable, options: Options) -> None:
 def a_failure_in_the_middle_loses_nothing(options: Options) -> None:
     """Writes before the failing operation stand, those behind it are refused to readers until they
     are overwritten."""
+    needs_operators_that_raise_for_indices()
     rows = torch.arange(6.0).view(3, 2).to("lazy")
     before, behind = torch.zeros(2).to("lazy"), torch.zeros(2).to("lazy")
     good, bad = _GOOD.to("lazy"), _BAD.to("lazy")
