@@ -56,8 +56,12 @@ constexpr size_t kOfUniforms = kWords.size();
 constexpr int64_t kThreads = 256;
 constexpr int64_t kElementsOfThread = 4;
 
+// Draws by the logarithm of an element's bytes, then uniforms.
+constexpr size_t kKernels = kWords.size() + 1;
+
+// Of one of the kernels: programs seldom draw elements of two sizes, and each takes its time.
 struct Program {
-  LoadedKernels kernels;  // by the logarithm of an element's bytes, then that of uniforms
+  LoadedKernels kernels;
   int64_t most_blocks = 0;
 };
 
@@ -70,11 +74,11 @@ codegen::PrintedKernel printed(const char* source, const std::string& entry, con
   return {.source = prelude + body, .entry = entry, .functions = functions, .body = prelude.size()};
 }
 
-std::shared_ptr<const Program> compile(c10::DeviceIndex device) {
-  std::vector<codegen::PrintedKernel> sources;
-  for (size_t i = 0; i < kWords.size(); ++i)
-    sources.push_back(printed(kDraws, fmt::format("lazy_draw_{}", 1 << i), kWords[i]));
-  sources.push_back(printed(kUniforms, "lazy_uniforms", ""));
+std::shared_ptr<const Program> compile(c10::DeviceIndex device, size_t kernel) {
+  const std::vector<codegen::PrintedKernel> sources{
+      kernel == kOfUniforms
+          ? printed(kUniforms, "lazy_uniforms", "")
+          : printed(kDraws, fmt::format("lazy_draw_{}", 1 << kernel), kWords.at(kernel))};
   const std::unique_ptr<DiskCache> disk = open_kernel_cache();
   const DeviceProperties properties = device_properties(device);
   KernelLibraries libraries(disk.get());
@@ -87,27 +91,27 @@ std::shared_ptr<const Program> compile(c10::DeviceIndex device) {
 
 // Null where it does not compile, which is told once; then the CPU draws. Compiled without the
 // lock: two threads may both do it.
-std::shared_ptr<const Program> program_for(c10::DeviceIndex device) {
+std::shared_ptr<const Program> program_for(c10::DeviceIndex device, size_t kernel) {
   struct Programs {
     ForkSafeMutex mutex{LockOrder::kLeaf};  // guards what follows
-    std::map<c10::DeviceIndex, std::shared_ptr<const Program>> by_device;
+    std::array<std::map<c10::DeviceIndex, std::shared_ptr<const Program>>, kKernels> by_device;
   };
   static auto& programs = *new Programs;
   {
     const std::lock_guard lock(programs.mutex);
-    const auto known = programs.by_device.find(device);
-    if (known != programs.by_device.end()) return known->second;
+    const auto& known = programs.by_device.at(kernel);
+    if (const auto found = known.find(device); found != known.end()) return found->second;
   }
   std::shared_ptr<const Program> made;
   try {
-    made = compile(device);
+    made = compile(device, kernel);
   } catch (const std::exception& error) {
     if (increment(metrics().fallbacks["random kernels"]) == 1 && config().warn_fallbacks)
       warn_in_background("the CPU draws random numbers for CUDA, since " + first_line(error));
   }
   const std::lock_guard lock(programs.mutex);
   const std::shared_ptr<const Program>& kept =
-      programs.by_device.try_emplace(device, made).first->second;
+      programs.by_device.at(kernel).try_emplace(device, made).first->second;
   return kept ? kept : made;
 }
 
@@ -115,14 +119,14 @@ std::shared_ptr<const Program> program_for(c10::DeviceIndex device) {
 bool launch(size_t kernel, const at::Tensor& out, int64_t elements, void** parameters) {
   const c10::Device device = out.device();
   if (elements == 0) return true;
-  const std::shared_ptr<const Program> program = program_for(device.index());
+  const std::shared_ptr<const Program> program = program_for(device.index(), kernel);
   if (!program) return false;
   const c10::DeviceGuard current(device);
   ensure_context(device.index());
   const c10::impl::DeviceGuardImplInterface& guard = *c10::impl::getDeviceGuardImpl(device.type());
   const int64_t wanted =
       (elements + kThreads * kElementsOfThread - 1) / (kThreads * kElementsOfThread);
-  check(driver().launch(program->kernels[kernel]->kernel,
+  check(driver().launch(program->kernels.front()->kernel,
                         unsigned(std::min(wanted, program->most_blocks)), 1, 1, kThreads, 1, 1, 0,
                         guard.getStreamNativeHandle(guard.getStream(device)), parameters, nullptr),
         "random numbers cannot be drawn");

@@ -5,7 +5,7 @@
 namespace torch_lazy::cuda {
 
 // Registers them, once a process: from then on draws on lazy tensors that live on CUDA are made by
-// key. Their program is compiled when the first of them runs, or taken from the disk.
+// key. Each kernel is compiled when it first runs, or taken from the disk.
 void register_random_kernels();
 
 }  // namespace torch_lazy::cuda
