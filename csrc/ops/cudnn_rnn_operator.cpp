@@ -61,7 +61,7 @@ WeightLayout find_layout(const CudnnRnn& rnn, int64_t input_size,
   for (size_t cell = 0; cell < rnn.cells(); ++cell)
     for (const auto& sizes : weight_sizes(rnn, input_size, cell))
       moved.push_back(at::empty(sizes, options));
-  layout.slots_of_cell = moved.size() / rnn.cells();
+  layout.slots_of_cell = weight_sizes(rnn, input_size, 0).size();
   const Tensor buffer = at::_cudnn_rnn_flatten_weight(
       moved, int64_t(layout.slots_of_cell), input_size, rnn.mode, rnn.hidden_size, rnn.proj_size,
       rnn.num_layers, /*batch_first=*/false, rnn.bidirectional);
@@ -115,13 +115,14 @@ Tensor buffer_of(at::TensorList weights, const WeightLayout& layout) {
   int64_t given = 0;
   for (const Tensor& weight : weights) given += weight.numel();
   const at::TensorOptions options = weights[0].options();
-  const Tensor buffer = given == layout.elements ? at::empty(layout.elements, options)
-                                                 : at::zeros(layout.elements, options);
+  Tensor buffer = given == layout.elements ? at::empty(layout.elements, options)
+                                           : at::zeros(layout.elements, options);
   const std::vector<Tensor> places =
       weights_in(buffer, layout, weights.size() == layout.slots.size());
   TORCH_CHECK(places.size() == weights.size(), "cuDNN has ", places.size(), " weights for ",
               weights.size(), " of the module");
   std::vector<Tensor> sources;
+  sources.reserve(places.size());
   for (size_t i = 0; i < places.size(); ++i)
     sources.push_back(weights[i].reshape(places[i].sizes()));
   at::_foreach_copy_(places, sources);
@@ -136,13 +137,13 @@ Results run(const Tensor& input, at::TensorList weights, const Tensor& hx, const
   const CudnnRnn rnn{mode,        hidden_size, proj_size,     num_layers,
                      batch_first, train,       bidirectional, {}};
   const WeightLayout& layout = weight_layout(rnn, input.size(-1), weights[0].options());
-  const Tensor buffer = buffer_of(weights, layout);
+  Tensor buffer = buffer_of(weights, layout);
   const int64_t stride = int64_t(weights.size() / rnn.cells());
   Results made =
       at::_cudnn_rnn(input, weights, stride, buffer, hx, cx, mode, hidden_size, proj_size,
                      num_layers, batch_first, kNoDropout, train, bidirectional, batch_sizes,
                      /*dropout_state=*/{});
-  std::get<4>(made) = buffer;
+  std::get<4>(made) = std::move(buffer);
   return made;
 }
 
@@ -150,6 +151,7 @@ Results run(const Tensor& input, at::TensorList weights, const Tensor& hx, const
 // cannot be: each gets memory of its own, by one kernel.
 std::vector<Tensor> apart(const std::vector<Tensor>& parts) {
   std::vector<Tensor> copies;
+  copies.reserve(parts.size());
   for (const Tensor& part : parts) copies.push_back(at::empty(part.sizes(), part.options()));
   at::_foreach_copy_(copies, parts);
   return copies;
