@@ -143,8 +143,15 @@ Term pick(Decomposition& d, Term of_classes, const Classes& classes, Term index)
                                  info)};
 }
 
+// Whether kernels there look at indices as they run. Elsewhere the host would have to wait for the
+// targets to look at them, where an operator of the device's own may not.
+bool checks_indices_in_kernels(c10::Device device) {
+  return device.is_cpu() || device.is_cuda();
+}
+
 bool nll_loss(Decomposition& d) {
   const TensorInfo type = d.tensor(0).info();
+  if (!checks_indices_in_kernels(type.device)) return false;
   const c10::ScalarType dtype = type.dtype;
   // ATen sums halves in their own dtype.
   if (type.dims() == 0 || type.elements() == 0 || compute_dtype(dtype) != dtype) return false;
