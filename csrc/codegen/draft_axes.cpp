@@ -85,18 +85,14 @@ std::vector<bool> after_reduction(const Draft& draft) {
 }
 
 void divide_axis(Draft& draft, size_t axis, int64_t inner) {
-  const auto is_index = [&](const Expr& expr) {
-    return expr.op == Op::kIndex && expr.dimension == axis;
-  };
-  if (std::ranges::any_of(draft.exprs, is_index)) return;
+  if (indexed(draft, axis)) return;
   const auto behind = long(axis) + 1;
   draft.extents[axis] /= inner;
   draft.extents.insert(draft.extents.begin() + behind, inner);
   draft.reduced.insert(draft.reduced.begin() + behind, draft.reduced[axis]);
   for_each_access(draft, [&](Access& access, Type) {
-    const int64_t stride = access.strides[axis].value;
     access.strides.insert(access.strides.begin() + behind, access.strides[axis]);
-    access.strides[axis] = Size::constant(stride * inner);
+    access.strides[axis] = Size::constant(stride(access, axis) * inner);
   });
   for (Expr& expr : draft.exprs)
     if (expr.op == Op::kIndex && expr.dimension > axis) ++expr.dimension;

@@ -2,14 +2,9 @@
 
 namespace torch_lazy::codegen {
 
-namespace {
-
-// How many times the registers of kFloat a vector of this type takes.
 int width_of(Type type) {
   return bytes_of(type) == 8 ? 2 : 1;
 }
-
-}  // namespace
 
 int cost_of(const Expr& expr) {
   if (expr.op == Op::kLoad) {

@@ -12,6 +12,9 @@ int cost_of(const Expr& expr);
 // Of all that a sweep evaluates.
 int cost_of(const Kernel& kernel, const Sweep& sweep);
 
+// How many times the registers of kFloat a vector of this type takes.
+int width_of(Type type);
+
 // Of spilling a value to scratch, and of reloading it.
 constexpr int kSpillCost = 2;
 constexpr int kReloadCost = 1;

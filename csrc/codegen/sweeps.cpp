@@ -29,10 +29,6 @@ bool has_place_in_scratch(Type type) {
   }
 }
 
-uint32_t values_of(Type type) {
-  return bytes_of(type) == 8 ? 2 : 1;
-}
-
 class Scheduler {
  public:
   Scheduler(const Kernel& kernel, Spilling spilling) : kernel_(kernel), spilling_(spilling) {
@@ -197,12 +193,13 @@ class Scheduler {
       if (is_spilled(id) || first_sweep_[i] >= sweep || !evaluated_in(sweep)[i]) continue;
       const Type type = kernel_.exprs[i].type;
       const int later = uses[i] - 1;
-      if (!can_be_spilled(id) || schedule_.scratch_values + values_of(type) > kMaxScratchValues ||
+      if (!can_be_spilled(id) ||
+          schedule_.scratch_values + uint32_t(width_of(type)) > kMaxScratchValues ||
           cost_again(id) < least_cost || !is_worth_spilling(id, later)) {
         continue;
       }
       schedule_.scratch_places[i] = static_cast<int32_t>(schedule_.scratch_values);
-      schedule_.scratch_values += values_of(type);
+      schedule_.scratch_values += uint32_t(width_of(type));
     }
   }
 

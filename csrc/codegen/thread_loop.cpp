@@ -227,7 +227,7 @@ class Chooser {
           if (other < sweep) before |= has(at.spilled);
           if (other >= sweep) after |= has(at.reloaded);
         }
-        if (before && after) kept += bytes_of(kernel.exprs[i].type) == 8 ? 2 : 1;
+        if (before && after) kept += width_of(kernel.exprs[i].type);
       }
       most = std::max(most, kept);
     }
@@ -291,7 +291,7 @@ class Chooser {
     int64_t values = 0;
     for (size_t i = 0; i < kernel_.exprs.size(); ++i)
       if (!runs_along(kernel_, varying_[i]) && kernel_.exprs[i].op != Op::kNumber)
-        values += bytes_of(kernel_.exprs[i].type) == 8 ? 2 : 1;
+        values += width_of(kernel_.exprs[i].type);
     return std::max<int64_t>(values - kFew, 0);
   }
 

@@ -19,16 +19,17 @@ int64_t product(c10::IntArrayRef sizes, c10::IntArrayRef dims) {
 
 struct Normalized {
   Term centered;
-  Term mean;  // both with the dimensions kept
+  Term mean;  // all with the dimensions kept
   Term rstd;
+  Term squares;  // their sum
 };
 
 Normalized normalize(Term x, c10::IntArrayRef dims, double eps) {
   const int64_t count = product(x.info().sizes, dims);
   const Term mean = sum(x, dims) / count;
   const Term centered = x - mean;
-  const Term variance = sum(centered * centered, dims) / count;
-  return {centered, mean, rsqrt(variance + eps)};
+  const Term squares = sum(centered * centered, dims);
+  return {centered, mean, rsqrt(squares / count + eps), squares};
 }
 
 // The gradient of `normalize`, given that of its result.
@@ -188,10 +189,7 @@ bool batch_norm_of_batch(Decomposition& d, size_t training_at, bool keeps) {
   const int64_t count = product(type.sizes, dims);
   if (count < 2) return false;  // has no variance
   const Term x = d.operand(0, d.compute());
-  const Term mean = sum(x, dims) / count;
-  const Term centered = x - mean;
-  const Term squares = sum(centered * centered, dims);
-  const Term rstd = rsqrt(squares / count + d.real(training_at + 2));
+  const auto [centered, mean, rstd, squares] = normalize(x, dims, d.real(training_at + 2));
   Term result = centered * rstd;
   if (d.given(1)) result = result * per_channel(d, 1, type.dims(), x.dtype());
   if (d.given(2)) result = result + per_channel(d, 2, type.dims(), x.dtype());

@@ -45,7 +45,6 @@ bool can_move(const Node& node) {
 void move_gathers_before(Value* sum, GraphBuilder& builder) {
   const torch::jit::use_list uses = sum->uses();
   for (const Use& use : uses) {
-    builder.insert_before(use.user);
     Value* const moved = gather_of_operands(builder, use.user);
     if (!moved) continue;
     use.user->output()->replaceAllUsesWith(moved);

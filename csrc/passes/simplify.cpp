@@ -95,23 +95,25 @@ class Simplifier {
         for (Node* each : made) merge(each);
         return;
       }
-      for (size_t i = made.size(); i-- > 0;)
-        if (!made[i]->hasUses()) made[i]->destroy();
+      destroy_unused(made);
     }
     merge(node);
   }
 
+  static void destroy_unused(const std::vector<Node*>& made) {
+    for (size_t i = made.size(); i-- > 0;)
+      if (!made[i]->hasUses()) made[i]->destroy();
+  }
+
   // A gather fails on data, so it is not pure: another one of the same indices takes its place.
   bool move_gather(Node* node) {
-    builder_.insert_before(node);
     Value* const moved = gather_of_operands(builder_, node);
     if (!moved) return false;
     if (replace(node->output(), moved)) {
       node->destroy();
       return true;
     }
-    const std::vector<Node*>& made = builder_.inserted();
-    for (size_t i = made.size(); i-- > 0;) made[i]->destroy();
+    destroy_unused(builder_.inserted());
     return false;
   }
 

@@ -128,6 +128,7 @@ Value* gather_of_operands(GraphBuilder& builder, Node* node) {
   if (!has_complete_type(node->output()) || node->hasAttribute(kLibraryAttribute)) return nullptr;
   const TensorInfo made = info_of(node->output());
   if (made.strides != contiguous_strides(made.sizes)) return nullptr;
+  builder.insert_before(node);
   return Gather(builder, node).moved();
 }
 
