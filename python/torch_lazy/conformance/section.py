@@ -63,8 +63,8 @@ class DoesNotApply(Exception):
 
 
 def needs_operators_that_raise_for_indices() -> None:
-    """Raises DoesNotApply on CUDA, whose own operators stand in hot windows too where these are
-    faster: at an index out of range the process can use the device no more, as in eager."""
+    """Raises DoesNotApply on CUDA, whose own operators run wherever kernels do not: at an index out
+    of range the process can use the device no more, as in eager."""
     import torch_lazy  # by processes that run checks alone
 
     if torch_lazy.execution_device().type == "cuda":
