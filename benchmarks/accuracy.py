@@ -137,9 +137,35 @@ def table(names: list[str], samples: int) -> bool:
 # --- The fit -------------------------------------------------------------------------------------
 
 
-def fit(name, target, weight, degree, low, high, points=1500, rounds=60):
-    """Prints c0 ... of the polynomial that minimises max |weight * (p - target)| (Lawson's
-    reweighted least squares), rounded to float one by one, the rest fitted again after each."""
+def fit(name, target, weight, degree, low, high, points=1500):
+    """Prints c0 ... of the polynomial that minimises max |weight * (p - target)|, all floats."""
+    fixed, error = coefficients(target, weight, degree, low, high, points)
+    print(f"{name}: relative error 2^{error:.1f}\n  {[c.hex() for c in fixed]}")
+
+
+def fit_pieces(name, target, weight, degree, width, count, points=400):
+    """Prints as many polynomials in the distance from the middle of a piece as there are pieces of
+    this width from 0 on: a line for each degree, and a last one for what c0 is beyond a float."""
+    pieces, errors = [], []
+    for piece in range(count):
+        middle = (piece + 0.5) * width
+        shifted = [lambda x, f=f, middle=middle: f(x + middle) for f in (target, weight)]
+        exact_first = lambda c, i: c if i == 0 else float(numpy.float32(c))  # noqa: E731
+        fixed, error = coefficients(
+            *shifted, degree, -width / 2, width / 2, points, rounded=exact_first
+        )
+        first = float(numpy.float32(fixed[0]))
+        pieces.append([first, *fixed[1:], float(numpy.float32(fixed[0] - first))])
+        errors.append(error)
+    print(f"{name}: relative error 2^{max(errors):.1f}")
+    for line in zip(*pieces, strict=True):
+        print(f"  {[c.hex() for c in line]}")
+
+
+def coefficients(target, weight, degree, low, high, points, rounds=60, rounded=None):
+    """By Lawson's reweighted least squares, rounded one by one, the rest fitted again after each;
+    and the logarithm of the error."""
+    rounded = rounded or (lambda c, _: float(numpy.float32(c)))
     angle = numpy.pi * (numpy.arange(points) + 0.5) / points
     at = (low + high) / 2 + (high - low) / 2 * numpy.cos(angle)
     values = numpy.array([float(target(mpmath.mpf(float(x)))) for x in at])
@@ -157,9 +183,9 @@ def fit(name, target, weight, degree, low, high, points=1500, rounds=60):
             if error.max() == 0:
                 break
             lawson = lawson * error / (lawson * error).sum()
-        fixed.append(float(numpy.float32(free[0])))
+        fixed.append(rounded(float(free[0]), first))
     error = numpy.abs(scale * (basis @ numpy.array(fixed) - values)).max()
-    print(f"{name}: relative error 2^{numpy.log2(error):.1f}\n  {[c.hex() for c in fixed]}")
+    return fixed, numpy.log2(error)
 
 
 def fit_all() -> None:
@@ -179,6 +205,17 @@ def fit_all() -> None:
     # erf(x) = 1 - exp(-t - t q(t)); the error of erf from an error d of the exponent is d * erfc
     large_rest, large_scale = lambda t: -log(mpmath.erfc(t)) / t - 1, lambda t: t * mpmath.erfc(t)
     fit("erf, large", large_rest, lambda t: large_scale(t) / erf(t), 7, 0.92, 4.0)
+    # erf(t) = t p(u), by pieces whose middles u is counted from
+    fit_pieces("erf, pieces", lambda t: erf(t) / t, lambda t: t / erf(t), 5, 0.25, 16)
+    # 2^r = 1 + r q(r)
+    exp2 = lambda r: mpmath.mpf(2) ** r  # noqa: E731
+    fit("exp2", lambda r: (exp2(r) - 1) / r, lambda r: r / exp2(r), 5, -0.5, 0.5)
+    # sin(r) = r + r z q(z), cos(r) = 1 - z / 2 + z^2 q(z), z = r^2
+    sin, cos, quarter = mpmath.sin, mpmath.cos, float(mpmath.pi / 4)
+    sin_rest = lambda z: (sin(root(z)) / root(z) - 1) / z  # noqa: E731
+    fit("sin", sin_rest, lambda z: z * root(z) / sin(root(z)), 3, 1e-12, quarter**2)
+    cos_rest = lambda z: (cos(root(z)) - 1 + z / 2) / z**2  # noqa: E731
+    fit("cos", cos_rest, lambda z: z**2 / cos(root(z)), 2, 1e-4, quarter**2)
 
 
 def main() -> int:

@@ -47,6 +47,8 @@ constexpr std::string_view kCpuText[] = {
     ,
 #include "codegen/prelude/cpu_sleef.inc"
     ,
+#include "codegen/prelude/cpu_trigonometry.inc"
+    ,
 #include "codegen/prelude/cpu_special.inc"
     ,
 #include "codegen/prelude/digamma.inc"

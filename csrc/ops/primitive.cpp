@@ -212,11 +212,11 @@ int cost_of(Op op) {
     case Op::kLog1p:
     case Op::kExpm1:
     case Op::kSigmoid:
-      return 24;
     case Op::kSin:
     case Op::kCos:
-    case Op::kTanh:
     case Op::kErf:
+      return 24;
+    case Op::kTanh:
     case Op::kSinh:
     case Op::kCosh:
     case Op::kAtan:
