@@ -24,7 +24,7 @@ constexpr double kChainedStepCost = 2;
 // Memory that stays in a core's own cache from one work item to the next.
 constexpr double kNearBytes = 512 * 1024;
 // Steps are written out one after the other: so much of what they do in all, which bounds the code.
-constexpr double kMostUnrolledCost = 512;
+constexpr double kMostUnrolledCost = 1024;
 // An estimate that is nearer than this to the usual choice's does not overrule it.
 constexpr double kWorthChoosing = 0.8;
 
