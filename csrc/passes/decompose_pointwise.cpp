@@ -192,7 +192,16 @@ void add_division_rules(RuleTable& table) {
 
 // ---- Powers ----
 
-// The exponents that ATen's CPU kernels treat apart.
+// base^1.5 and base^2.5, within 3 units in the last place. Minus infinity has no root, and a power.
+Term half_power(Term base, double exponent) {
+  const Term root = base * sqrt(base);
+  const Term power = exponent == 1.5 ? root : root * abs(base);
+  const double infinity = std::numeric_limits<double>::infinity();
+  return where(compare("eq", base, -infinity), base.number(infinity), power);
+}
+
+// The exponents that ATen's CPU kernels treat apart, and those of inverse-square laws, for which a
+// root is much cheaper than a logarithm.
 std::optional<Term> special_power(Term x, const at::Scalar& exponent, ScalarType result) {
   const double n = exponent.toDouble();
   if (n == 0) return x.number(1);
@@ -205,6 +214,8 @@ std::optional<Term> special_power(Term x, const at::Scalar& exponent, ScalarType
   if (n == 0.5) return sqrt(x);
   if (n == -0.5) return rsqrt(x);
   if (n == -1) return reciprocal(x);
+  if (n == 1.5 || n == 2.5) return half_power(x, n);
+  if (n == -1.5 || n == -2.5) return half_power(reciprocal(x), -n);
   return std::nullopt;
 }
 

@@ -21,6 +21,11 @@ void expect_one_dtype(const char* name, Term a, Term b) {
   TORCH_INTERNAL_ASSERT(a.dtype() == b.dtype(), name, " of ", a.dtype(), " and ", b.dtype());
 }
 
+// A single number is its own sum, which is never -0, and its own extremum.
+bool is_single(Term x) {
+  return x.info().dims() == 0;
+}
+
 }  // namespace
 
 c10::ScalarType Term::dtype() const {
@@ -111,15 +116,18 @@ torch::jit::Value* accumulated_dtype(Term x) {
 }
 
 Term sum(Term x, c10::IntArrayRef dims, bool keepdim) {
+  if (is_single(x)) return x + 0;
   return term(x, x.builder->reduce("aten::sum", "dim_IntList", x.value, dims, keepdim, x.dtype(),
                                    {accumulated_dtype(x)}));
 }
 
 Term amax(Term x, c10::IntArrayRef dims, bool keepdim) {
+  if (is_single(x)) return x;
   return term(x, x.builder->reduce("aten::amax", "", x.value, dims, keepdim, x.dtype()));
 }
 
 Term amin(Term x, c10::IntArrayRef dims, bool keepdim) {
+  if (is_single(x)) return x;
   return term(x, x.builder->reduce("aten::amin", "", x.value, dims, keepdim, x.dtype()));
 }
 

@@ -65,7 +65,8 @@ void add_pointwise(Samples& all) {
                   (std::string(name) == "div.Tensor_mode" ? over_two({mode}) : over_one({3, mode}));
   for (const c10::IValue& exponent :
        {c10::IValue(0), c10::IValue(1), c10::IValue(2), c10::IValue(3), c10::IValue(-1),
-        c10::IValue(-2), c10::IValue(0.5), c10::IValue(-0.5), c10::IValue(2.5), c10::IValue(5)})
+        c10::IValue(-2), c10::IValue(0.5), c10::IValue(-0.5), c10::IValue(1.5), c10::IValue(-1.5),
+        c10::IValue(2.5), c10::IValue(-2.5), c10::IValue(5)})
     all["pow.Tensor_Scalar"] = all["pow.Tensor_Scalar"] + over_one({exponent});
   all["pow.Scalar"] = {[](ScalarType d) {
                          return Arguments{2, tensor({3, 4}, d).abs()};

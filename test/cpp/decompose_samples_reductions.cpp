@@ -71,7 +71,8 @@ void add_extrema(Samples& all) {
     all[name] = {[](ScalarType d) {
                    return Arguments{tensor({3, 4}, d)};
                  },
-                 [](ScalarType d) { return Arguments{special(d)}; }};
+                 [](ScalarType d) { return Arguments{special(d)}; },
+                 [](ScalarType d) { return Arguments{tensor({}, d)}; }};
   for (const char* name : {"max.dim", "min.dim", "argmax", "argmin"})
     all[name] = {[](ScalarType d) {
                    return Arguments{tensor({3, 4, 5}, d), 1, false};
