@@ -187,10 +187,22 @@ class JoinChooser {
 
   // ---- Choosing ----
 
+  // Some kernel reads it at the index of a view, and the join needs nothing but memory.
+  bool is_read_through(NodeId view, const Parts& parts) const {
+    const CoreValue& whole = value(node(view).inputs[0]);
+    if (parts.operators || !steps_through(node(view).layout, whole.sizes, whole.strides))
+      return false;
+    return std::ranges::any_of(value(node(view).outputs[0]).users, [&](NodeId reader) {
+      return reader != kNoId && is_operator(reader);
+    });
+  }
+
   bool is_worth_it(NodeId id, const Parts& parts) const {
     bool read = false;
     for (const NodeId user : value(node(id).outputs[0]).users) {
-      if (user == kNoId || !is_fusable(node(user).kind)) continue;
+      if (user == kNoId) continue;
+      if (node(user).kind == CoreKind::kView) read |= is_read_through(user, parts);
+      if (!is_fusable(node(user).kind)) continue;
       if (node(user).kind == CoreKind::kReduction && parts.pieces > kMostPiecesOfReduction)
         return false;
       read |= node(user).kind != CoreKind::kGather;

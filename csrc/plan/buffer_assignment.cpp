@@ -202,7 +202,9 @@ class Assigner {
     if (root != base && node(maker).kind != CoreKind::kScatter) return;
     if (value(root).producer == kNoId || result_.joined.count(value(root).producer)) return;
     if (value(made).strides != value(base).strides || !read_before(base, id)) return;
-    if (!apart(node(id).inputs[1], base)) return;
+    // No input lies in memory of the plan's.
+    const ValueId source = node(id).inputs[1];
+    if (value(graph_.base_of(source)).producer != kNoId && !apart(source, base)) return;
     for (const NodeId user : value(made).users)
       if (user == kNoId) return;  // an output keeps memory of its own
     written_.insert(root);

@@ -85,6 +85,41 @@ TEST(ChooseJoins, APaddedValueIsMadeByOneKernel) {
             "{p | store p | rematerialize f} [96]\n");
 }
 
+// A sum of two views of %a between two rows of zeros and two columns.
+std::string sum_of_views(const std::string& sizes, const std::string& strides) {
+  return R"(graph(%a : Float(6, 30, strides=[30, 1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %next : int = prim::Constant[value=33]()
+  %none : NoneType = prim::Constant()
+  %zero : float = prim::Constant[value=0]()
+  %size : int[] = prim::Constant[value=[8, 32]]()
+  %inner : int[] = prim::Constant[value=[6, 30]]()
+  %dense : int[] = prim::Constant[value=[32, 1]]()
+  %f : Float(8, 32, strides=[32, 1], device=cpu) = aten::full(%size, %zero, %none, %none, %none, %none)
+  %p : Float(8, 32, strides=[32, 1], device=cpu) = aten::as_strided_scatter(%f, %a, %inner, %dense, %next)
+  %sizes : int[] = prim::Constant[value=[)" +
+         sizes + R"(]]()
+  %strides : int[] = prim::Constant[value=[)" +
+         strides + R"(]]()
+  %v : Float()" +
+         sizes + ", strides=[" + strides +
+         R"(], device=cpu) = aten::as_strided(%p, %sizes, %strides, %one)
+  %w : Float()" +
+         sizes + ", strides=[" + strides +
+         R"(], device=cpu) = aten::as_strided(%p, %sizes, %strides, %next)
+  %r : Float()" +
+         sizes + ", strides=[15, 1], device=cpu) = aten::add(%v, %w, %one)\n  return (%r)";
+}
+
+TEST(ChooseJoins, APaddedValueIsReadShiftedByTheKernelThatReadsIt) {
+  EXPECT_EQ(fused(sum_of_views("3, 15", "64, 1")), "{r | store r | rematerialize f p} [3, 15]\n");
+}
+
+TEST(ChooseJoins, EverySecondElementOfARowIsReadFromMemory) {
+  EXPECT_EQ(fused(sum_of_views("3, 15", "32, 2")),
+            "{f | store f} [8, 32]\naten::as_strided_scatter p\n{r | store r} [3, 15]\n");
+}
+
 TEST(ChooseJoins, AValueIsReadFlippedByTheKernelThatReadsIt) {
   EXPECT_EQ(fused(R"(graph(%a : Float(4, 128, strides=[128, 1], device=cpu)):
   %one : int = prim::Constant[value=1]()

@@ -152,6 +152,27 @@ kernel kernel_sin(%2, out %5) 1 work items  # frees %2
 )");
 }
 
+TEST(Plan, AnInputIsWrittenIntoATemporaryInPlace) {
+  EXPECT_EQ(planned(R"(graph(%a : Float(4, strides=[1], device=cpu),
+      %b : Float(2, strides=[1], device=cpu)):
+  %one : int = prim::Constant[value=1]()
+  %sizes : int[] = prim::Constant[value=[2]]()
+  %strides : int[] = prim::Constant[value=[1]]()
+  %x : Float(4, strides=[1], device=cpu) = aten::exp(%a)
+  %y : Float(4, strides=[1], device=cpu) = aten::as_strided_scatter(%x, %b, %sizes, %strides, %one)
+  %z : Float(4, strides=[1], device=cpu) = aten::sin(%y)
+  return (%z))"),
+            R"(%2 = empty Float [4] strides [1]
+kernel kernel_exp(%0, out %2) 1 work items
+%3 = view %2 [4] strides [1]
+%5 = view %3 [2] strides [1] + 1  # frees %3
+copy %1 to %5  # frees %5
+%4 = empty Float [4] strides [1]
+kernel kernel_sin(%2, out %4) 1 work items  # frees %2
+2 kernels, 0 library calls, 1 copies, arena of 0 bytes
+)");
+}
+
 TEST(Plan, APartialWriteLeavesABaseThatIsReadLater) {
   EXPECT_EQ(planned(kPartialWrite + R"(
   return (%x, %y))"),
