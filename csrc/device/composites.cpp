@@ -4,8 +4,9 @@
 // CPU, for what is wrong with them: where the number of classes is given that is left to whoever
 // runs the window. A tensor that says where to split is read on the CPU, as PyTorch reads it.
 // TorchScript's tracer has no kernel for `convolution`: it records what PyTorch's composite calls.
-// A layer of an encoder is taken apart as each device's kernel does, so that autocast sees the
-// parts and windows fuse them.
+// Pooling along one dimension has a kernel of the CPU's that finds no indices, where nothing asks
+// for a gradient. A layer of an encoder is taken apart as each device's kernel does, so that
+// autocast sees the parts and windows fuse them.
 //
 // Registered for AutogradLazy too: a composite operator with a Lazy kernel alone would lose its
 // gradient. Under vmap and torch.func they are decomposed above the device, as everywhere.
@@ -17,6 +18,8 @@
 #include <ATen/ops/convolution_ops.h>
 #include <ATen/ops/dropout_native.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/max_pool1d_native.h>
+#include <ATen/ops/max_pool1d_ops.h>
 #include <ATen/ops/one_hot_native.h>
 #include <ATen/ops/tensor_split_native.h>
 
@@ -81,6 +84,16 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
                                                 transposed, output_padding, std::move(groups));
 }
 
+at::Tensor max_pool1d(const at::Tensor& self, at::IntArrayRef kernel, at::IntArrayRef stride,
+                      at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode) {
+  const bool has_gradient =
+      (self.requires_grad() && at::GradMode::is_enabled()) || self._fw_grad(0).defined();
+  if (!lives_on_cpu(self) || has_gradient)
+    return at::native::max_pool1d(self, kernel, stride, padding, dilation, ceil_mode);
+  at::AutoDispatchBelowADInplaceOrView below;
+  return Unboxed<at::_ops::max_pool1d>::kernel(self, kernel, stride, padding, dilation, ceil_mode);
+}
+
 }  // namespace
 
 void register_composites() {
@@ -91,6 +104,7 @@ void register_composites() {
     torch::Library& aten = immortal_library(torch::Library::IMPL, "aten", key);
     aten.impl("dropout", dropout);
     register_group_norm(aten);
+    aten.impl("max_pool1d", max_pool1d);
     aten.impl("one_hot", one_hot);
     aten.impl("tensor_split.tensor_indices_or_sections", tensor_split);
   }

@@ -152,6 +152,7 @@ const RuleTable& decomposition_rules() {
     add_softmax_rules(made);
     add_normalization_rules(made);
     add_loss_rules(made);
+    add_pooling_rules(made);
     add_shape_rules(made);
     return made;
   }();

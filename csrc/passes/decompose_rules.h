@@ -95,6 +95,7 @@ void add_reduction_rules(RuleTable& table);
 void add_softmax_rules(RuleTable& table);
 void add_normalization_rules(RuleTable& table);
 void add_loss_rules(RuleTable& table);
+void add_pooling_rules(RuleTable& table);
 void add_shape_rules(RuleTable& table);
 
 const RuleTable& decomposition_rules();

@@ -136,6 +136,7 @@ const Samples& samples() {
     testing::add_softmax(made);
     testing::add_normalization(made);
     testing::add_losses(made);
+    testing::add_pooling(made);
     testing::add_shapes(made);
     return made;
   }();

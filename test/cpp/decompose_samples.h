@@ -28,6 +28,7 @@ void add_reductions(Samples& all);
 void add_softmax(Samples& all);
 void add_normalization(Samples& all);
 void add_losses(Samples& all);
+void add_pooling(Samples& all);
 void add_shapes(Samples& all);
 
 inline Tensor tensor(c10::IntArrayRef sizes, ScalarType dtype) {
