@@ -10,6 +10,7 @@
 //
 // Registered for AutogradLazy too: a composite operator with a Lazy kernel alone would lose its
 // gradient. Under vmap and torch.func they are decomposed above the device, as everywhere.
+#include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/TracerMode.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -88,7 +89,9 @@ at::Tensor max_pool1d(const at::Tensor& self, at::IntArrayRef kernel, at::IntArr
                       at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode) {
   const bool has_gradient =
       (self.requires_grad() && at::GradMode::is_enabled()) || self._fw_grad(0).defined();
-  if (!lives_on_cpu(self) || has_gradient)
+  // A mode of Python's and the tracer are shown PyTorch's operators.
+  const bool is_watched = at::isTensorSubclassLike(self) || at::tracer::impl::is_dispatch_enabled();
+  if (!lives_on_cpu(self) || has_gradient || is_watched)
     return at::native::max_pool1d(self, kernel, stride, padding, dilation, ceil_mode);
   at::AutoDispatchBelowADInplaceOrView below;
   return Unboxed<at::_ops::max_pool1d>::kernel(self, kernel, stride, padding, dilation, ceil_mode);

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 import torch
 import torch.nn.functional as F
-from behaviour import hot
+from behaviour import EXECUTION_DEVICE, hot
 
 import torch_lazy
 
@@ -120,6 +120,7 @@ def test_indices_that_come_from_elsewhere_may_lie_outside_of_their_windows():
     assert torch.equal(on_device.cpu(), backward(x, indices))
 
 
+@pytest.mark.skipif(EXECUTION_DEVICE != "cpu", reason="eager has such an operator on the CPU alone")
 def test_pooling_along_one_dimension_without_a_gradient_is_one_operation():
     x = torch.randn(2, 3, 20, device="lazy")
     before = torch_lazy.metrics()["recorded"]
@@ -128,3 +129,12 @@ def test_pooling_along_one_dimension_without_a_gradient_is_one_operation():
         F.max_pool1d(x, 2)
 
     assert torch_lazy.metrics()["recorded"] == before + 1
+
+
+def test_a_traced_module_pools_along_one_dimension():
+    x = torch.randn(2, 3, 20, device="lazy")
+
+    with torch.no_grad():
+        traced = torch.jit.trace(lambda x: F.max_pool1d(x, 2), x)
+
+    assert torch.equal(traced(x + 1).cpu(), F.max_pool1d((x + 1).cpu(), 2))
