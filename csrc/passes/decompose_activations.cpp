@@ -77,14 +77,17 @@ void add_sigmoid_rules(RuleTable& table) {
     const Term grad = d.operand(0, d.compute()), result = d.operand(1, d.compute());
     return d.finish(grad * (1 - result * result));
   };
-  table["mish"] = [](Decomposition& d) {
+  // With e = exp(x) and w = (1 + e)^2 - 1, tanh(softplus(x)) = w / (w + 2); 1 where x is large.
+  const auto exp_of = [](Term x) { return exp(minimum(x, x.number(20))); };
+  table["mish"] = [=](Decomposition& d) {
     const Term x = d.operand(0, d.compute());
-    return d.finish(x * tanh(softplus(x)));
+    const Term e = exp_of(x), w = e * (e + 2);
+    return d.finish(x * (w / (w + 2)));
   };
-  table["mish_backward"] = [](Decomposition& d) {
+  table["mish_backward"] = [=](Decomposition& d) {
     const Term grad = d.operand(0, d.compute()), x = d.operand(1, d.compute());
-    const Term t = tanh(softplus(x));
-    return d.finish(grad * (t + x * logistic(x) * (1 - t * t)));
+    const Term e = exp_of(x), w = e * (e + 2), t = w / (w + 2);
+    return d.finish(grad * (t + x * (e / (e + 1)) * (1 - t * t)));
   };
   table["log_sigmoid_forward"] = [](Decomposition& d) {
     const Term x = d.operand(0, d.compute());
