@@ -2,7 +2,8 @@
 docs/accuracy.md.
 
 Each function is a window of its own on device lazy. Float is compared with eager's double: bit
-patterns spread over all of them, and numbers spread over [-20, 20] and [-110, 110]. Double is
+patterns spread over all of them, and numbers spread over [-20, 20] and [-110, 110]; logarithms
+also at every float from 0.5 to 2. Double is
 compared with mpmath at 40 digits: fewer numbers, spread over [-20, 20]. A unit is one in the last
 place of the true value, or of 1 where that is greater and the function has roots that no number
 hits. Special values (zeros, denormals, limits, infinities, NaN) are compared with eager's. `--fit`
@@ -59,7 +60,10 @@ def float_inputs(name: str, samples: int) -> list[torch.Tensor]:
         bits = numpy.arange(0, 2**32, 2**32 // samples, dtype=numpy.uint64).astype(numpy.uint32)
         near = random.uniform(-20, 20, samples).astype(numpy.float32)
         far = random.uniform(-110, 110, samples).astype(numpy.float32)
-        return torch.from_numpy(numpy.concatenate([bits.view(numpy.float32), near, far]))
+        # All of an octave on both sides of 1, where logarithms change their way.
+        octaves = numpy.arange(0x3F000000, 0x40000000, dtype=numpy.uint32).view(numpy.float32)
+        parts = [bits.view(numpy.float32), near, far]
+        return torch.from_numpy(numpy.concatenate(parts + [octaves] * name.startswith("log")))
 
     first = numbers()
     if name not in BINARY:

@@ -16,6 +16,9 @@ constexpr size_t kMostPieces = 4;
 constexpr size_t kMostPiecesOfReduction = 2;
 // What a join computes of its pieces; no group counts it among its nodes.
 constexpr size_t kMostNodes = 8;
+// How many pieces its readers look at where they compute a join at the indices of their views: what
+// is padded, for nine views of it, is a comparison or two for each.
+constexpr size_t kMostPiecesOfViews = 36;
 // A padded value that no kernel reads is a copy, which short rows make slow: how many times the
 // shortest row its rows have to be.
 constexpr int64_t kLongerRowsOfCopy = 4;
@@ -47,9 +50,11 @@ class JoinChooser {
   void run() {
     for (NodeId id = 0; id < NodeId(graph_.nodes.size()); ++id) parts_.push_back(parts_of_node(id));
     for (NodeId id = NodeId(graph_.nodes.size()); id-- > 0;) {  // readers first
-      if (node(id).part_of_join) continue;
-      if (parts_[size_t(id)] && !is_operator(id) && is_worth_it(id, *parts_[size_t(id)]))
-        make_join(id);
+      if (node(id).computed_by_readers) continue;
+      const std::optional<Parts>& parts = parts_[size_t(id)];
+      if (!parts || is_operator(id) || !is_worth_it(id, *parts)) continue;
+      graph_.nodes[size_t(id)].computed_by_readers = is_computed_for_views(id, *parts);
+      make_join(id);
     }
   }
 
@@ -187,22 +192,32 @@ class JoinChooser {
 
   // ---- Choosing ----
 
-  // Some kernel reads it at the index of a view, and the join needs nothing but memory.
-  bool is_read_through(NodeId view, const Parts& parts) const {
-    const CoreValue& whole = value(node(view).inputs[0]);
-    if (parts.operators || !steps_through(node(view).layout, whole.sizes, whole.strides))
-      return false;
-    return std::ranges::any_of(value(node(view).outputs[0]).users, [&](NodeId reader) {
-      return reader != kNoId && is_operator(reader);
-    });
+  // Kernels see it through views that step along its dimensions, and nothing else does: what is
+  // padded and then read shifted. Its pieces lie where no kernel of a group has just made them.
+  bool is_computed_for_views(NodeId id, const Parts& parts) const {
+    const CoreValue& whole = value(node(id).outputs[0]);
+    const auto is_at_hand = [&](ValueId piece) {
+      const NodeId producer = value(graph_.base_of(piece)).producer;
+      if (producer == kNoId || node(producer).kind == CoreKind::kFill) return true;
+      return !is_fusable(node(producer).kind) && !parts_[size_t(producer)];
+    };
+    const auto is_kernel = [&](NodeId reader) { return reader != kNoId && is_operator(reader); };
+    const auto is_step = [&](NodeId user) {
+      return user != kNoId && node(user).kind == CoreKind::kView &&
+             steps_through(node(user).layout, whole.sizes, whole.strides) &&
+             std::ranges::all_of(value(node(user).outputs[0]).users, is_kernel);
+    };
+    return !parts.operators && !whole.users.empty() &&
+           whole.users.size() * parts.pieces <= kMostPiecesOfViews &&
+           std::ranges::all_of(node(id).inputs, is_at_hand) &&
+           std::ranges::all_of(whole.users, is_step);
   }
 
   bool is_worth_it(NodeId id, const Parts& parts) const {
+    if (is_computed_for_views(id, parts)) return true;
     bool read = false;
     for (const NodeId user : value(node(id).outputs[0]).users) {
-      if (user == kNoId) continue;
-      if (node(user).kind == CoreKind::kView) read |= is_read_through(user, parts);
-      if (!is_fusable(node(user).kind)) continue;
+      if (user == kNoId || !is_fusable(node(user).kind)) continue;
       if (node(user).kind == CoreKind::kReduction && parts.pieces > kMostPiecesOfReduction)
         return false;
       read |= node(user).kind != CoreKind::kGather;
@@ -225,7 +240,7 @@ class JoinChooser {
       const NodeId producer = value(input).producer;
       if (producer == kNoId || !is_read_by(input, id)) continue;
       if (!parts_[size_t(producer)]) continue;
-      graph_.nodes[size_t(producer)].part_of_join = true;
+      graph_.nodes[size_t(producer)].computed_by_readers = true;
       if (is_operator(producer))
         mark_parts(producer);
       else

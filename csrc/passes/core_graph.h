@@ -63,7 +63,9 @@ struct CoreNode {
   const torch::jit::Node* node = nullptr;  // null for numbers
   int64_t origin = 0;                      // index of the recorded node
   bool fails_on_data = false;
-  bool part_of_join = false;  // computed by the join that alone reads it
+  // A part of the join that alone reads it, or a join that kernels see through views: computed by
+  // each reader at the index it reads.
+  bool computed_by_readers = false;
 };
 
 struct CoreValue {

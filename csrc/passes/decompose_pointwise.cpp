@@ -192,7 +192,8 @@ void add_division_rules(RuleTable& table) {
 
 // ---- Powers ----
 
-// base^1.5 and base^2.5, within 3 units in the last place. Minus infinity has no root, and a power.
+// base^1.5 and base^2.5, within 2 units in the last place, and 4 where the base is a reciprocal.
+// Minus infinity has no root, and a power.
 Term half_power(Term base, double exponent) {
   const Term root = base * sqrt(base);
   const Term power = exponent == 1.5 ? root : root * abs(base);

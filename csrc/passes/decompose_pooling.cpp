@@ -17,20 +17,25 @@ namespace {
 
 // A kernel reads as many shifted views for each of its results.
 constexpr int64_t kMostPositions = 32;
+// Where an index is sought or compared too, a kernel has no room for more (kMostGroupNodes).
+constexpr int64_t kMostPositionsWithIndices = 18;
 // The greatest of more than these is sought along one dimension after the other, which reads fewer
 // and writes what is between.
 constexpr int64_t kMostAtOnce = 16;
 // On the node whose result says where in the input each window has its greatest element, the
 // fingerprint of the windows: their gradient then finds its places by comparing, where ATen has to
-// look for indices out of range.
+// look for indices out of range. Of use within this pass only.
 const c10::Symbol kWindowIndicesAttribute = c10::Symbol::attr("window_indices");
 
 // The windows along one dimension. The i-th covers `kernel` elements at a distance of `dilation`
 // from the element i * stride - before on.
 struct Windows {
   size_t dim = 0;
-  int64_t kernel = 1, stride = 1, before = 0, dilation = 1;
-  int64_t input = 0, count = 0;
+  int64_t kernel = 1, stride = 1;
+  int64_t before = 0;  // elements of padding before the first of the input
+  int64_t dilation = 1;
+  int64_t input = 0;  // elements of the input, without padding
+  int64_t count = 0;  // of the windows
 
   // How far the last one reaches beyond the input.
   int64_t after() const {
@@ -50,6 +55,8 @@ struct Windows {
   // Each element is in one window at most, and none reaches beyond.
   bool are_apart() const { return kernel <= stride && dilation == 1 && fit_apart(); }
   bool fit_apart() const { return before == 0 && count * stride <= input; }
+  // As before, and every element is in one.
+  bool cover() const { return are_apart() && kernel == stride && count * stride == input; }
 };
 using AllWindows = std::vector<Windows>;
 
@@ -75,8 +82,8 @@ bool are_indices_of(Term indices, const AllWindows& windows) {
 }
 
 // The windows of elements, where a kernel can read them all.
-std::optional<AllWindows> windows_of_elements(const AllWindows& windows) {
-  if (positions(windows) > kMostPositions || !std::ranges::all_of(windows, &Windows::step_by_one))
+std::optional<AllWindows> windows_of_elements(const AllWindows& windows, int64_t most) {
+  if (positions(windows) > most || !std::ranges::all_of(windows, &Windows::step_by_one))
     return std::nullopt;
   AllWindows result;
   for (const Windows& along : windows) result.push_back(along.of_elements());
@@ -220,9 +227,7 @@ bool finish_apart(Decomposition& d, Term x, const AllWindows& windows) {
   GraphBuilder& builder = d.builder();
   const TensorInfo output = d.output();
   const Apart apart(output, windows);
-  const bool covers = std::ranges::all_of(windows, [](const Windows& along) {
-    return along.kernel == along.stride && along.count * along.stride == along.input;
-  });
+  const bool covers = std::ranges::all_of(windows, &Windows::cover);
   TensorInfo type = output;
   type.sizes = apart.sizes;
   type.strides = apart.strides;
@@ -245,6 +250,7 @@ Term greatest(Term x, const AllWindows& windows) {
     for (size_t i = windows.size(); i-- > 0;) {
       const std::vector<int64_t> strides = x.info().strides;
       x = greatest(x, {windows[i]});
+      if (windows[i].kernel == 1) continue;  // a view, which has the strides of what it shows
       TensorInfo type = x.info();
       type.strides = dense_strides(type.sizes, strides);
       x.value->setType(type.type());
@@ -316,7 +322,8 @@ bool max_pool(Decomposition& d, size_t dims) {
   const bool with_indices = d.node()->outputs().size() > 1 && d.needed(1);
   for (const Windows& along : *windows)
     if (along.kernel > kMostPositions) return false;
-  if (with_indices && (positions(*windows) > kMostPositions || padded_and_dilated)) return false;
+  if (with_indices && (positions(*windows) > kMostPositionsWithIndices || padded_and_dilated))
+    return false;
   const Term comparable =
       padded(d, x.to(compute_dtype(x.dtype())), *windows, -std::numeric_limits<double>::infinity());
   if (with_indices) return greatest_with_indices(d, comparable, *windows, x.info().sizes);
@@ -345,14 +352,14 @@ bool max_pool_backward(Decomposition& d, size_t dims) {
   const auto windows = windows_of(d, dims, 2, d.output(), grad.info(), true);
   if (!windows || !are_indices_of(indices, *windows)) return false;
   const size_t rank = d.output().sizes.size();
-  if (std::ranges::all_of(*windows, &Windows::are_apart)) {
+  if (std::ranges::all_of(*windows, &Windows::cover)) {
     const std::vector<int64_t> inner = inner_dims(*windows);
     const Term of_window = unsqueeze(grad, inner);
     const Term own = own_index(d, *windows, rank + dims, 2);
     const Term is_greatest = compare("eq", unsqueeze(indices, inner), own);
     return finish_apart(d, where(is_greatest, of_window, of_window.number(0)), *windows);
   }
-  const auto of_elements = windows_of_elements(*windows);
+  const auto of_elements = windows_of_elements(*windows, kMostPositionsWithIndices);
   if (!of_elements) return false;
   const Term own = own_index(d, *windows, rank, 1);
   const Term all_grads = padded(d, grad.to(d.compute()), *of_elements, 0);
@@ -406,12 +413,13 @@ Term divided(Term x, const Mean& mean) {
   return x / (*mean.count * mean.count->number(int64_t(mean.divisor))).to(x.dtype());
 }
 
+// From 0 on, so that a sum is never -0.
 Term sum_of_positions(Term x, const AllWindows& windows) {
   const Positions views(x, windows);
   std::optional<Term> total;
   for_each_position(windows, [&](c10::IntArrayRef position) {
     const Term value = views.at(position);
-    total = total ? *total + value : value;
+    total = total ? *total + value : value + 0;
   });
   return *total;
 }
@@ -435,7 +443,7 @@ bool finish_mean_backward(Decomposition& d, const Mean& mean) {
   const Term grad = divided(d.operand(0, d.compute()), mean);
   if (std::ranges::all_of(mean.windows, &Windows::are_apart))
     return finish_apart(d, unsqueeze(grad, inner_dims(mean.windows)), mean.windows);
-  const auto of_elements = windows_of_elements(mean.windows);
+  const auto of_elements = windows_of_elements(mean.windows, kMostPositions);
   return of_elements && d.finish(sum_of_positions(padded(d, grad, *of_elements, 0), *of_elements));
 }
 
@@ -486,17 +494,19 @@ bool adaptive_average_pool_backward(Decomposition& d, size_t dims) {
 // ---- Enlarging ----
 
 // Whether ATen finds the nearest by the factors: it multiplies by a float, which may round to
-// another element. `exact`: it looks from the middle of an element.
+// another element. It is asked at both ends of what each element becomes. `exact`: it looks from
+// the middle of an element.
 bool enlarges(const Decomposition& d, const AllWindows& windows, size_t first_scale, bool exact) {
   for (size_t i = 0; i < windows.size(); ++i) {
     const Windows& along = windows[i];
     const double given = d.given(first_scale + i) ? d.real(first_scale + i) : 0;
     const float scale = given > 0 ? static_cast<float>(1.0 / given)
                                   : static_cast<float>(along.count) / float(along.input);
-    for (int64_t to = 0; to < along.input; ++to) {
-      const float from = exact ? (float(to) + 0.5F) * scale : float(to) * scale;
-      if (std::min(int64_t(std::floor(from)), along.count - 1) != to / along.kernel) return false;
-    }
+    for (int64_t of = 0; of < along.count; ++of)
+      for (const int64_t to : {of * along.kernel, (of + 1) * along.kernel - 1}) {
+        const float from = exact ? (float(to) + 0.5F) * scale : float(to) * scale;
+        if (std::min(int64_t(std::floor(from)), along.count - 1) != of) return false;
+      }
   }
   return true;
 }

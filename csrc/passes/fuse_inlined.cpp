@@ -16,8 +16,7 @@ class Inliner {
     const CoreNode& made = node(id);
     if (made.kind == CoreKind::kArange || made.kind == CoreKind::kFill)
       return is_read_by_kernels_only(made.outputs[0], made.kind == CoreKind::kArange);
-    if (made.part_of_join) return true;
-    if (made.kind == CoreKind::kJoin) return is_join_of_memory_seen_through_views(made);
+    if (made.computed_by_readers) return true;
     if (made.kind != CoreKind::kPointwise && made.kind != CoreKind::kCopy) return false;
     const CoreValue& result = value(made.outputs[0]);
     if (!is_dense(result.sizes, result.strides)) return false;
@@ -47,29 +46,10 @@ class Inliner {
   const CoreNode& node(NodeId id) const { return graph_.nodes[size_t(id)]; }
   const CoreValue& value(ValueId id) const { return graph_.values[size_t(id)]; }
 
-  // What is padded and then read shifted. Its pieces lie where no kernel of a group has just made
-  // them.
-  bool is_join_of_memory_seen_through_views(const CoreNode& join) const {
-    const CoreValue& whole = value(join.outputs[0]);
-    const auto is_at_hand = [&](ValueId piece) {
-      const NodeId producer = value(graph_.base_of(piece)).producer;
-      if (producer == kNoId) return true;
-      const CoreKind kind = node(producer).kind;
-      return kind == CoreKind::kFill || kind == CoreKind::kNumber || !is_fusable(kind);
-    };
-    const auto is_step = [&](NodeId user) {
-      return user != kNoId && node(user).kind == CoreKind::kView &&
-             steps_through(node(user).layout, whole.sizes, whole.strides);
-    };
-    return std::ranges::all_of(join.inputs, is_at_hand) &&
-           std::ranges::all_of(whole.users, is_step) &&
-           is_read_by_kernels_only(join.outputs[0], false);
-  }
-
   // A join reads views at indices that are not theirs.
   bool is_read_by_kernel(NodeId reader, bool through_view) const {
     if (reader == kNoId || node(reader).kind == CoreKind::kGather) return false;
-    const bool joins = node(reader).kind == CoreKind::kJoin || node(reader).part_of_join;
+    const bool joins = node(reader).kind == CoreKind::kJoin || node(reader).computed_by_readers;
     return is_fusable(node(reader).kind) && !(through_view && joins);
   }
 

@@ -210,3 +210,50 @@ def test_random_joins_are_those_of_eager(seed: int) -> None:
     result = run_hot(run, memory)
 
     assert torch.equal(result.cpu(), run(memory)), source
+
+
+def test_what_is_padded_is_read_before_its_source_is_written():
+    x = torch.randn(6, 40)
+
+    def smooth(x: torch.Tensor) -> torch.Tensor:
+        x = x.clone()
+        for _ in range(2):
+            padded = F.pad(x, (1, 1, 1, 1))
+            x.copy_(padded[2:, 1:-1] + padded[:-2, 1:-1] + padded[1:-1, 2:])
+        return x
+
+    assert torch.equal(run_hot(smooth, x).cpu(), smooth(x))
+
+
+def test_a_written_input_is_read_padded_before_the_write():
+    def shift(x: torch.Tensor) -> torch.Tensor:
+        padded = F.pad(x, (1, 1), value=2.0)
+        x.copy_(padded[:, 2:] - padded[:, :-2])
+        return x
+
+    x = torch.randn(6, 40)
+    on_device = x.to("lazy")
+    for _ in range(8):
+        shift(on_device)
+        torch_lazy.synchronize()
+        torch_lazy.wait_for_compiles()
+        shift(x)
+
+    torch.testing.assert_close(on_device.cpu(), x)
+
+
+def test_a_padded_value_of_many_views_is_written_once():
+    weights = torch.randn(11, 11)
+
+    def stencil(x: torch.Tensor) -> torch.Tensor:
+        padded = F.pad(x, (5, 5, 5, 5))
+        shifted = [
+            padded[i : i + 20, j : j + 30] * weights[i, j].item()
+            for i in range(11)
+            for j in range(11)
+        ]
+        return sum(shifted[1:], shifted[0])
+
+    x = torch.randn(20, 30)
+
+    torch.testing.assert_close(run_hot(stencil, x).cpu(), stencil(x), rtol=1e-4, atol=1e-4)

@@ -46,6 +46,21 @@ def library_calls(pool: Pool, x: torch.Tensor) -> list[str]:
     return [step.name for step in profile.summary.steps if step.name.startswith("aten::")]
 
 
+def check_values(pool: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> None:
+    """Without a gradient, where nothing asks for indices."""
+    on_device = x.to("lazy")
+
+    with torch.no_grad():
+        hot(lambda: pool(on_device))
+        before = torch_lazy.metrics()["windows"]["hot"]
+        got, expected = pool(on_device), pool(x)
+        torch_lazy.synchronize()
+
+    assert torch_lazy.metrics()["windows"]["hot"] > before
+    assert got.stride() == expected.stride()
+    torch.testing.assert_close(got.cpu(), expected, equal_nan=True)
+
+
 WINDOWS = [(2, 2, 0), (2, 1, 0), (3, 2, 1), (3, 1, 1), (2, 3, 0)]
 
 
@@ -55,6 +70,34 @@ def test_the_greatest_of_windows(kernel, stride, padding, memory_format):
     x = torch.randn(2, 3, 9, 20).to(memory_format=memory_format)
 
     check(lambda x: F.max_pool2d(x, kernel, stride, padding, return_indices=True), x)
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "dilation"),
+    [
+        ((3, 3), (2, 1), (1, 1), 1),
+        ((5, 5), (1, 1), (2, 2), 1),
+        ((17, 1), (1, 2), (0, 0), 1),
+        ((17, 1), None, (8, 0), 1),
+        ((1, 18), (2, 1), (0, 9), 1),
+        ((2, 3), (1, 2), (1, 0), (2, 3)),
+    ],
+)
+def test_the_greatest_without_indices(kernel, stride, padding, dilation, memory_format):
+    x = torch.randn(2, 3, 20, 30).to(memory_format=memory_format)
+
+    check_values(lambda x: F.max_pool2d(x, kernel, stride, padding, dilation), x)
+    check_values(lambda x: F.max_pool2d(x[..., 1:24], kernel, stride, padding, dilation), x)
+    check_values(lambda x: F.max_pool2d(x[0].half(), kernel, stride, padding, dilation), x)
+
+
+@pytest.mark.parametrize("kernel", [(1, 5, 5), (3, 1, 7), (2, 2, 2)])
+def test_the_greatest_in_three_dimensions(kernel):
+    x = torch.randn(2, 6, 15, 21)
+
+    check_values(lambda x: F.max_pool3d(x, kernel, (2, 5, 5)), x)
+    check_values(lambda x: F.max_pool3d(x[None].bfloat16(), kernel), x)
 
 
 @pytest.mark.parametrize("ceil_mode", [False, True])
@@ -83,6 +126,21 @@ def test_the_mean_of_windows(kernel, stride, padding):
             return F.avg_pool2d(x, kernel, stride, padding, ceil, counts)
 
         check(pool, x)
+
+
+def test_the_mean_of_zeros_has_no_sign():
+    zeros = torch.full((1, 1, 4, 20), -0.0, device="lazy")
+
+    mean = hot(lambda: F.avg_pool2d(zeros, 2))
+
+    assert not mean.cpu().signbit().any()
+
+
+def test_the_mean_by_another_divisor_in_other_layouts_and_types():
+    x = torch.randn(2, 3, 9, 20)
+
+    for like in (x.to(memory_format=torch.channels_last), x[0], x.bfloat16(), x.double()):
+        check(lambda x: F.avg_pool2d(x, (2, 3), (1, 2), (1, 0), divisor_override=5), like)
 
 
 @pytest.mark.parametrize("size", [1, 4, 5])
