@@ -17,7 +17,8 @@ namespace {
 
 // A kernel reads as many shifted views for each of its results.
 constexpr int64_t kMostPositions = 32;
-// Where an index is sought or compared too, a kernel has no room for more (kMostGroupNodes).
+// Where an index is sought or compared too, more than these are several kernels (kMostGroupNodes):
+// faster than ATen's only where that goes element by element.
 constexpr int64_t kMostPositionsWithIndices = 18;
 // The greatest of more than these is sought along one dimension after the other, which reads fewer
 // and writes what is between.
@@ -64,6 +65,11 @@ int64_t positions(const AllWindows& windows) {
   int64_t count = 1;
   for (const Windows& along : windows) count *= along.kernel;
   return count;
+}
+
+// ATen's kernels on the CPU use vectors only where a dimension without windows is innermost.
+int64_t most_with_indices(const TensorInfo& input) {
+  return input.strides.back() == 1 ? kMostPositions : kMostPositionsWithIndices;
 }
 
 int64_t fingerprint(const AllWindows& windows) {
@@ -322,7 +328,7 @@ bool max_pool(Decomposition& d, size_t dims) {
   const bool with_indices = d.node()->outputs().size() > 1 && d.needed(1);
   for (const Windows& along : *windows)
     if (along.kernel > kMostPositions) return false;
-  if (with_indices && (positions(*windows) > kMostPositionsWithIndices || padded_and_dilated))
+  if (with_indices && (positions(*windows) > most_with_indices(x.info()) || padded_and_dilated))
     return false;
   const Term comparable =
       padded(d, x.to(compute_dtype(x.dtype())), *windows, -std::numeric_limits<double>::infinity());
@@ -359,7 +365,7 @@ bool max_pool_backward(Decomposition& d, size_t dims) {
     const Term is_greatest = compare("eq", unsqueeze(indices, inner), own);
     return finish_apart(d, where(is_greatest, of_window, of_window.number(0)), *windows);
   }
-  const auto of_elements = windows_of_elements(*windows, kMostPositionsWithIndices);
+  const auto of_elements = windows_of_elements(*windows, most_with_indices(grad.info()));
   if (!of_elements) return false;
   const Term own = own_index(d, *windows, rank, 1);
   const Term all_grads = padded(d, grad.to(d.compute()), *of_elements, 0);
