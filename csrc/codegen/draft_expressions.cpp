@@ -115,13 +115,13 @@ ExprId index_of(Draft& draft, const Affine& affine) {
 ExprId range_element(Draft& draft, const CoreNode& node, ExprId position, Type type) {
   // Computed in double or int64 and rounded once, as ATen's arange does on the CPU.
   if (!is_floating(type)) {
-    const ExprId scaled =
-        operation(draft, Op::kMul, Type::kInt64,
-                  {position, integer(draft, node.step.to<int64_t>(), Type::kInt64)});
-    return cast(draft,
-                operation(draft, Op::kAdd, Type::kInt64,
-                          {scaled, integer(draft, node.number.to<int64_t>(), Type::kInt64)}),
-                type);
+    ExprId element = position;
+    const auto with = [&](Op op, int64_t value) {
+      element = operation(draft, op, Type::kInt64, {element, integer(draft, value, Type::kInt64)});
+    };
+    if (const auto step = node.step.to<int64_t>(); step != 1) with(Op::kMul, step);
+    if (const auto first = node.number.to<int64_t>(); first != 0) with(Op::kAdd, first);
+    return cast(draft, element, type);
   }
   const ExprId scaled =
       operation(draft, Op::kMul, Type::kDouble,

@@ -280,7 +280,10 @@ Value* simpler_value(GraphBuilder& builder, Node* node, c10::IntArrayRef input_o
     if (Value* past = read_past_writes(builder, node)) return past;
     return base_of_whole_view(node, input_offsets);
   }
-  if (node->kind() == c10::aten::as_strided_scatter) return cat_of_writes(builder, node);
+  if (node->kind() == c10::aten::as_strided_scatter) {
+    if (Value* cat = cat_of_writes(builder, node)) return cat;
+    return choice_of_write(builder, node, input_offsets);
+  }
   if (node->kind() == c10::aten::clone) {
     if (Value* uniform = view_of_uniform(builder, node)) return uniform;
     return node->input(0);

@@ -15,7 +15,8 @@ using torch::jit::Value;
 // A view looks past so many writes: one that reads each of n parts after n writes takes n * n / 2.
 constexpr int kMostWritesPassed = 256;
 
-// Sizes, strides and offset from argument `first` on.
+}  // namespace
+
 std::optional<Layout> layout_at(const Node* node, size_t first) {
   const auto sizes = constant_value(node->input(first));
   const auto strides = constant_value(node->input(first + 1));
@@ -30,8 +31,6 @@ std::optional<Layout> layout_at(const Node* node, size_t first) {
   return layout;
 }
 
-// Where a partial write of a value that a node made goes, from the value's first element. The
-// offset of a write to an input counts from another place.
 std::optional<Layout> written_region(const Value* value) {
   const Node* const node = value->node();
   if (node->kind() != c10::aten::as_strided_scatter) return std::nullopt;
@@ -44,6 +43,8 @@ std::optional<Layout> written_region(const Value* value) {
     return std::nullopt;
   return region;
 }
+
+namespace {
 
 struct Part {
   int64_t begin = 0, end = 0;  // along the one dimension in which it is not the whole

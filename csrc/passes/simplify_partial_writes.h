@@ -1,9 +1,18 @@
 // Identities of as_strided_scatter: reading past writes, and writes that together write all.
 #pragma once
 
+#include <optional>
+
 #include "passes/graph_builder.h"
+#include "passes/layout.h"
 
 namespace torch_lazy {
+
+// Sizes, strides and offset from argument `first` on, where they are constants.
+std::optional<Layout> layout_at(const torch::jit::Node* node, size_t first);
+// Where a partial write of a value that a node made goes, from the value's first element. The
+// offset of a write to an input counts from another place.
+std::optional<Layout> written_region(const torch::jit::Value* value);
 
 // Of a view of partial writes or of a cat: what was written there, or a view of what was there
 // before the writes that do not meet it. Null where neither is known.
@@ -12,5 +21,13 @@ torch::jit::Value* read_past_writes(GraphBuilder& builder, torch::jit::Node* vie
 // The cat of what the last of several partial writes and those before it wrote, where that is all
 // of the value: a cell that activates the chunks of its gates in place. Else null.
 torch::jit::Value* cat_of_writes(GraphBuilder& builder, torch::jit::Node* write);
+
+// Of the last of a few partial writes to what a kernel makes, of numbers or of what pointwise
+// operators make of elements at the same places: the same for every element, and a choice between
+// it and what was there by the element's index. So `x[:, :4] *= 2` is in one kernel with what is
+// before and behind. Null for other writes, where too much would be computed for too few elements,
+// and where parts of the results are read for themselves. `input_offsets` as in `simplify`.
+torch::jit::Value* choice_of_write(GraphBuilder& builder, torch::jit::Node* write,
+                                   c10::IntArrayRef input_offsets);
 
 }  // namespace torch_lazy

@@ -145,11 +145,7 @@ kernel kernel_embedding lanes=parallel block=S0
   %2: int64 = mul %0, %1
   %3: int64 = integer 0
   %4: int64 = add %2, %3
-  %5: int64 = integer 1
-  %6: int64 = mul %4, %5
-  %7: int64 = integer 0
-  %8: int64 = add %6, %7
-  store out1[p0] = %8
+  store out1[p0] = %4
   # S = 4, 1 work items
 )");
 }
