@@ -206,7 +206,7 @@ class ChoiceMaker {
     Value* base = write->input(0);
     const auto region = written_region(write->output());
     if (!region || region->numel() == 0 || depth == kMostChoices ||
-        !info_of(base).same_layout(whole_))
+        write->hasAttribute(kLibraryAttribute) || !info_of(base).same_layout(whole_))
       return nullptr;
     if (base->node()->kind() == c10::aten::as_strided_scatter) {
       if (!is_read_by_next_write(base, write)) return nullptr;
