@@ -52,8 +52,10 @@ class JoinChooser {
     for (NodeId id = NodeId(graph_.nodes.size()); id-- > 0;) {  // readers first
       if (node(id).computed_by_readers) continue;
       const std::optional<Parts>& parts = parts_[size_t(id)];
-      if (!parts || is_operator(id) || !is_worth_it(id, *parts)) continue;
-      graph_.nodes[size_t(id)].computed_by_readers = is_computed_for_views(id, *parts);
+      if (!parts || is_operator(id)) continue;
+      const bool for_views = is_computed_for_views(id, *parts);
+      if (!for_views && !is_worth_it(id, *parts)) continue;
+      graph_.nodes[size_t(id)].computed_by_readers = for_views;
       make_join(id);
     }
   }
@@ -214,7 +216,6 @@ class JoinChooser {
   }
 
   bool is_worth_it(NodeId id, const Parts& parts) const {
-    if (is_computed_for_views(id, parts)) return true;
     bool read = false;
     for (const NodeId user : value(node(id).outputs[0]).users) {
       if (user == kNoId || !is_fusable(node(user).kind)) continue;

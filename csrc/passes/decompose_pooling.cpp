@@ -54,8 +54,9 @@ struct Windows {
             .count = input};
   }
   // Each element is in one window at most, and none reaches beyond.
-  bool are_apart() const { return kernel <= stride && dilation == 1 && fit_apart(); }
-  bool fit_apart() const { return before == 0 && count * stride <= input; }
+  bool are_apart() const {
+    return kernel <= stride && dilation == 1 && before == 0 && count * stride <= input;
+  }
   // As before, and every element is in one.
   bool cover() const { return are_apart() && kernel == stride && count * stride == input; }
 };
@@ -147,11 +148,7 @@ Term padded(Decomposition& d, Term x, const AllWindows& windows, const at::Scala
   type.strides = dense_strides(type.sizes, input.strides);
   int64_t offset = 0;
   for (const Windows& along : windows) offset += along.before * type.strides[along.dim];
-  GraphBuilder& builder = d.builder();
-  return {&builder, builder.call("aten::as_strided_scatter", "",
-                                 {d.full(fill, type).value, x.value, builder.integers(input.sizes),
-                                  builder.integers(type.strides), builder.integer(offset)},
-                                 type)};
+  return scatter_view(d.full(fill, type), x, input.sizes, type.strides, offset);
 }
 
 // Of the padded input, the elements at one position of all windows.
@@ -201,8 +198,8 @@ Term counted(Decomposition& d, int64_t count, size_t dim, size_t rank) {
 
 // ---- Windows side by side ----
 
-// Sizes and strides of what has `type`, with each window's dimension as two: windows, and `inside`
-// elements of each.
+// Sizes and strides of what has `type`, with each window's dimension as two: windows, and elements
+// of each.
 struct Apart {
   std::vector<int64_t> sizes, strides;
 
@@ -227,26 +224,22 @@ std::vector<int64_t> inner_dims(const AllWindows& windows) {
   return dims;
 }
 
-// Of a value for each window, laid out as the result of `type`: each of its elements gets that of
-// its window, and 0 where there is none. `x` may have the inner dimensions of Apart.
+// Of a value for each window the result: each of its elements gets that of its window, and 0 where
+// there is none. `x` may have the inner dimensions of Apart.
 bool finish_apart(Decomposition& d, Term x, const AllWindows& windows) {
   GraphBuilder& builder = d.builder();
   const TensorInfo output = d.output();
   const Apart apart(output, windows);
   const bool covers = std::ranges::all_of(windows, &Windows::cover);
-  TensorInfo type = output;
-  type.sizes = apart.sizes;
-  type.strides = apart.strides;
   const Term spread{&builder, builder.expand(x.to(output.dtype).value, apart.sizes)};
   if (covers && is_dense(output.sizes, output.strides)) {
+    TensorInfo type = output;
+    type.sizes = apart.sizes;
+    type.strides = apart.strides;
     const Term laid_out{&builder, builder.clone(spread.value, type)};
     return d.finish(view(laid_out, output.sizes, output.strides));
   }
-  const Term zeros = d.full(0, output);
-  return d.finish({&builder, builder.call("aten::as_strided_scatter", "",
-                                          {zeros.value, spread.value, builder.integers(apart.sizes),
-                                           builder.integers(apart.strides), builder.integer(0)},
-                                          output)});
+  return d.finish(scatter_view(d.full(0, output), spread, apart.sizes, apart.strides, 0));
 }
 
 // ---- The greatest ----

@@ -15,16 +15,6 @@ int64_t wrap(int64_t dim, int64_t rank) {
   return dim < 0 ? dim + rank : dim;
 }
 
-// A copy of `base` with `source` in the view.
-Term scatter_view(Term base, Term source, c10::IntArrayRef sizes, c10::IntArrayRef strides,
-                  int64_t offset) {
-  GraphBuilder& builder = *base.builder;
-  return {&builder, builder.call("aten::as_strided_scatter", "",
-                                 {base.value, source.value, builder.integers(sizes),
-                                  builder.integers(strides), builder.integer(offset)},
-                                 base.info())};
-}
-
 // ---- Joining ----
 
 Term join(Decomposition& d, const std::vector<Value*>& values, int64_t dim) {

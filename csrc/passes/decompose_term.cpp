@@ -141,4 +141,13 @@ Term squeeze(Term x, c10::IntArrayRef dims) {
   return view(x, info.sizes, info.strides);
 }
 
+Term scatter_view(Term base, Term source, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                  int64_t offset) {
+  GraphBuilder& builder = *base.builder;
+  return {&builder, builder.call("aten::as_strided_scatter", "",
+                                 {base.value, source.value, builder.integers(sizes),
+                                  builder.integers(strides), builder.integer(offset)},
+                                 base.info())};
+}
+
 }  // namespace torch_lazy

@@ -113,4 +113,8 @@ inline Term view(Term x, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64
   return {x.builder, x.builder->view(x.value, sizes, strides, offset)};
 }
 
+// A copy of `base` with `source` in the view.
+Term scatter_view(Term base, Term source, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                  int64_t offset);
+
 }  // namespace torch_lazy
