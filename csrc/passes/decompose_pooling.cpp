@@ -1,22 +1,19 @@
-// Pooling over windows of the last dimensions, and enlarging by whole factors: shifted views of the
-// input, combined point by point.
+// Pooling over windows of the last dimensions: shifted views of the input, combined point by point.
 
 #include <c10/util/hash.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
 
-#include "passes/decompose_rules.h"
-#include "passes/layout.h"
+#include "passes/pooling_windows.h"
 
 namespace torch_lazy {
 namespace {
 
-// A kernel reads as many shifted views for each of its results.
-constexpr int64_t kMostPositions = 32;
+using namespace pooling;
+
 // Where an index is sought or compared too, more than these are several kernels (kMostGroupNodes):
 // faster than ATen's only where that goes element by element.
 constexpr int64_t kMostPositionsWithIndices = 18;
@@ -27,46 +24,6 @@ constexpr int64_t kMostAtOnce = 16;
 // fingerprint of the windows: their gradient then finds its places by comparing, where ATen has to
 // look for indices out of range. Of use within this pass only.
 const c10::Symbol kWindowIndicesAttribute = c10::Symbol::attr("window_indices");
-
-// The windows along one dimension. The i-th covers `kernel` elements at a distance of `dilation`
-// from the element i * stride - before on.
-struct Windows {
-  size_t dim = 0;
-  int64_t kernel = 1, stride = 1;
-  int64_t before = 0;  // elements of padding before the first of the input
-  int64_t dilation = 1;
-  int64_t input = 0;  // elements of the input, without padding
-  int64_t count = 0;  // of the windows
-
-  // How far the last one reaches beyond the input.
-  int64_t after() const {
-    return std::max<int64_t>((count - 1) * stride + (kernel - 1) * dilation + 1 - before - input,
-                             0);
-  }
-  bool is_padded() const { return before > 0 || after() > 0; }
-  bool step_by_one() const { return stride == 1 && dilation == 1 && before < kernel; }
-  // Where they step by one, the windows that an element is in are a window as well, over them.
-  Windows of_elements() const {
-    return {.dim = dim,
-            .kernel = kernel,
-            .before = kernel - 1 - before,
-            .input = count,
-            .count = input};
-  }
-  // Each element is in one window at most, and none reaches beyond.
-  bool are_apart() const {
-    return kernel <= stride && dilation == 1 && before == 0 && count * stride <= input;
-  }
-  // As before, and every element is in one.
-  bool cover() const { return are_apart() && kernel == stride && count * stride == input; }
-};
-using AllWindows = std::vector<Windows>;
-
-int64_t positions(const AllWindows& windows) {
-  int64_t count = 1;
-  for (const Windows& along : windows) count *= along.kernel;
-  return count;
-}
 
 // ATen's kernels on the CPU use vectors only where a dimension without windows is innermost.
 int64_t most_with_indices(const TensorInfo& input) {
@@ -86,160 +43,6 @@ bool are_indices_of(Term indices, const AllWindows& windows) {
   const torch::jit::Node* const node = indices.value->node();
   return node->hasAttribute(kWindowIndicesAttribute) &&
          node->i(kWindowIndicesAttribute) == fingerprint(windows);
-}
-
-// The windows of elements, where a kernel can read them all.
-std::optional<AllWindows> windows_of_elements(const AllWindows& windows, int64_t most) {
-  if (positions(windows) > most || !std::ranges::all_of(windows, &Windows::step_by_one))
-    return std::nullopt;
-  AllWindows result;
-  for (const Windows& along : windows) result.push_back(along.of_elements());
-  return result;
-}
-
-bool any_padded(const AllWindows& windows) {
-  return std::ranges::any_of(windows, &Windows::is_padded);
-}
-
-// Of a pooling of `input` to `output` along the last `dims`, whose kernel size is argument `first`,
-// and behind it stride, padding and, where it has them, dilation. Nullopt where there is nothing to
-// pool.
-std::optional<AllWindows> windows_of(const Decomposition& d, size_t dims, size_t first,
-                                     const TensorInfo& input, const TensorInfo& output,
-                                     bool has_dilation) {
-  if (input.elements() == 0 || output.elements() == 0) return std::nullopt;
-  const std::vector<int64_t> kernel = d.integers(first);
-  std::vector<int64_t> stride = d.integers(first + 1);
-  if (stride.empty()) stride = kernel;
-  const std::vector<int64_t> before = d.integers(first + 2);
-  const std::vector<int64_t> dilation =
-      has_dilation ? d.integers(first + 3) : std::vector<int64_t>{1};
-  const size_t first_dim = input.sizes.size() - dims;
-  const auto at = [](const std::vector<int64_t>& values, size_t i) {
-    return values.size() == 1 ? values[0] : values.at(i);
-  };
-  AllWindows windows;
-  for (size_t i = 0; i < dims; ++i) {
-    const size_t dim = first_dim + i;
-    windows.push_back({.dim = dim,
-                       .kernel = at(kernel, i),
-                       .stride = at(stride, i),
-                       .before = at(before, i),
-                       .dilation = at(dilation, i),
-                       .input = input.sizes[dim],
-                       .count = output.sizes[dim]});
-  }
-  return windows;
-}
-
-// Dense, with the dimensions in memory in the order that `strides` has them.
-std::vector<int64_t> dense_strides(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
-  const Layout like{{sizes.begin(), sizes.end()}, {strides.begin(), strides.end()}};
-  const Layout dense = dense_layout(like);
-  return {dense.strides.begin(), dense.strides.end()};
-}
-
-// `x` in a larger array of `fill`, as far as windows reach.
-Term padded(Decomposition& d, Term x, const AllWindows& windows, const at::Scalar& fill) {
-  if (!any_padded(windows)) return x;
-  const TensorInfo input = x.info();
-  TensorInfo type = input;
-  for (const Windows& along : windows) type.sizes[along.dim] += along.before + along.after();
-  type.strides = dense_strides(type.sizes, input.strides);
-  int64_t offset = 0;
-  for (const Windows& along : windows) offset += along.before * type.strides[along.dim];
-  return scatter_view(d.full(fill, type), x, input.sizes, type.strides, offset);
-}
-
-// Of the padded input, the elements at one position of all windows.
-class Positions {
- public:
-  Positions(Term x, const AllWindows& windows) : x_(x), windows_(windows), type_(x.info()) {
-    for (const Windows& along : windows) {
-      type_.sizes[along.dim] = along.count;
-      type_.strides[along.dim] *= along.stride;
-    }
-  }
-
-  Term at(c10::IntArrayRef position) const {
-    const TensorInfo input = x_.info();
-    int64_t offset = 0;
-    for (size_t i = 0; i < windows_.size(); ++i)
-      offset += position[i] * windows_[i].dilation * input.strides[windows_[i].dim];
-    return view(x_, type_.sizes, type_.strides, offset);
-  }
-
- private:
-  Term x_;
-  const AllWindows& windows_;
-  TensorInfo type_;
-};
-
-// Calls `visit` with each position in a window, the last dimension's fastest, as ATen adds.
-template <class Visit>
-void for_each_position(const AllWindows& windows, const Visit& visit) {
-  std::vector<int64_t> position(windows.size(), 0);
-  for (int64_t i = 0; i < positions(windows); ++i) {
-    int64_t rest = i;
-    for (size_t dim = windows.size(); dim-- > 0;) {
-      position[dim] = rest % windows[dim].kernel;
-      rest /= windows[dim].kernel;
-    }
-    visit(c10::IntArrayRef(position));
-  }
-}
-
-// 0, 1, ... along a dimension of `rank`.
-Term counted(Decomposition& d, int64_t count, size_t dim, size_t rank) {
-  std::vector<int64_t> behind;
-  for (size_t i = dim + 1; i < rank; ++i) behind.push_back(int64_t(i - dim));
-  return unsqueeze(d.iota(count), behind);
-}
-
-// ---- Windows side by side ----
-
-// Sizes and strides of what has `type`, with each window's dimension as two: windows, and elements
-// of each.
-struct Apart {
-  std::vector<int64_t> sizes, strides;
-
-  Apart(const TensorInfo& type, const AllWindows& windows) {
-    auto along = windows.begin();
-    for (size_t dim = 0; dim < type.sizes.size(); ++dim) {
-      const bool windowed = along != windows.end() && along->dim == dim;
-      sizes.push_back(windowed ? along->count : type.sizes[dim]);
-      strides.push_back(type.strides[dim] * (windowed ? along->stride : 1));
-      if (!windowed) continue;
-      sizes.push_back(along->kernel);
-      strides.push_back(type.strides[dim]);
-      ++along;
-    }
-  }
-};
-
-// Behind each window's dimension, the positions in the result of Apart.
-std::vector<int64_t> inner_dims(const AllWindows& windows) {
-  std::vector<int64_t> dims;
-  for (size_t i = 0; i < windows.size(); ++i) dims.push_back(int64_t(windows[i].dim + i + 1));
-  return dims;
-}
-
-// Of a value for each window the result: each of its elements gets that of its window, and 0 where
-// there is none. `x` may have the inner dimensions of Apart.
-bool finish_apart(Decomposition& d, Term x, const AllWindows& windows) {
-  GraphBuilder& builder = d.builder();
-  const TensorInfo output = d.output();
-  const Apart apart(output, windows);
-  const bool covers = std::ranges::all_of(windows, &Windows::cover);
-  const Term spread{&builder, builder.expand(x.to(output.dtype).value, apart.sizes)};
-  if (covers && is_dense(output.sizes, output.strides)) {
-    TensorInfo type = output;
-    type.sizes = apart.sizes;
-    type.strides = apart.strides;
-    const Term laid_out{&builder, builder.clone(spread.value, type)};
-    return d.finish(view(laid_out, output.sizes, output.strides));
-  }
-  return d.finish(scatter_view(d.full(0, output), spread, apart.sizes, apart.strides, 0));
 }
 
 // ---- The greatest ----
@@ -423,11 +226,6 @@ Term sum_of_positions(Term x, const AllWindows& windows) {
   return *total;
 }
 
-Term sum_of_apart(Term x, const AllWindows& windows) {
-  const Apart apart(x.info(), windows);
-  return sum(view(x, apart.sizes, apart.strides), inner_dims(windows), false);
-}
-
 bool finish_mean(Decomposition& d, const Mean& mean) {
   const Term x = d.operand(0, d.compute());
   if (!c10::isFloatingType(x.dtype())) return false;
@@ -456,23 +254,6 @@ bool average_pool_backward(Decomposition& d, size_t dims) {
   return mean && finish_mean_backward(d, *mean);
 }
 
-// Of `few` to `many` elements by whole factors along the last dimensions; nullopt for others.
-std::optional<AllWindows> whole_factors(const TensorInfo& few, const TensorInfo& many,
-                                        size_t dims) {
-  if (few.elements() == 0 || many.elements() == 0) return std::nullopt;
-  AllWindows windows;
-  for (size_t dim = few.sizes.size() - dims; dim < few.sizes.size(); ++dim) {
-    const int64_t factor = many.sizes[dim] / few.sizes[dim];
-    if (factor * few.sizes[dim] != many.sizes[dim]) return std::nullopt;
-    windows.push_back({.dim = dim,
-                       .kernel = factor,
-                       .stride = factor,
-                       .input = many.sizes[dim],
-                       .count = few.sizes[dim]});
-  }
-  return windows;
-}
-
 std::optional<Mean> adaptive_mean(const TensorInfo& output, const TensorInfo& input, size_t dims) {
   auto windows = whole_factors(output, input, dims);
   if (!windows) return std::nullopt;
@@ -488,44 +269,6 @@ bool adaptive_average_pool(Decomposition& d, size_t dims) {
 bool adaptive_average_pool_backward(Decomposition& d, size_t dims) {
   const auto mean = adaptive_mean(d.tensor(0).info(), d.output(), dims);
   return mean && finish_mean_backward(d, *mean);
-}
-
-// ---- Enlarging ----
-
-// Whether ATen finds the nearest by the factors: it multiplies by a float, which may round to
-// another element. It is asked at both ends of what each element becomes. `exact`: it looks from
-// the middle of an element.
-bool enlarges(const Decomposition& d, const AllWindows& windows, size_t first_scale, bool exact) {
-  for (size_t i = 0; i < windows.size(); ++i) {
-    const Windows& along = windows[i];
-    const double given = d.given(first_scale + i) ? d.real(first_scale + i) : 0;
-    const float scale = given > 0 ? static_cast<float>(1.0 / given)
-                                  : static_cast<float>(along.count) / float(along.input);
-    for (int64_t of = 0; of < along.count; ++of)
-      for (const int64_t to : {of * along.kernel, (of + 1) * along.kernel - 1}) {
-        const float from = exact ? (float(to) + 0.5F) * scale : float(to) * scale;
-        if (std::min(int64_t(std::floor(from)), along.count - 1) != of) return false;
-      }
-  }
-  return true;
-}
-
-Rule enlarge(size_t dims, bool exact) {
-  return [=](Decomposition& d) {
-    const auto windows = whole_factors(d.tensor(0).info(), d.output(), dims);
-    if (!windows || !enlarges(d, *windows, 2, exact)) return false;
-    return finish_apart(d, unsqueeze(d.tensor(0), inner_dims(*windows)), *windows);
-  };
-}
-
-Rule enlarge_backward(size_t dims, bool exact) {
-  return [=](Decomposition& d) {
-    const Term grad = d.operand(0, d.compute());
-    const auto windows = whole_factors(d.output(), grad.info(), dims);
-    if (!windows || !c10::isFloatingType(grad.dtype()) || !enlarges(d, *windows, 3, exact))
-      return false;
-    return d.finish(sum_of_apart(grad, *windows));
-  };
 }
 
 }  // namespace
@@ -544,13 +287,6 @@ void add_pooling_rules(RuleTable& table) {
     table["_adaptive_avg_pool" + suffix] = along(adaptive_average_pool);
     table["_adaptive_avg_pool" + suffix + "_backward"] = along(adaptive_average_pool_backward);
   }
-  for (const size_t dims : {1, 2, 3})
-    for (const bool exact : {false, true}) {
-      const std::string name =
-          (exact ? "_upsample_nearest_exact" : "upsample_nearest") + std::to_string(dims) + "d";
-      table[name] = enlarge(dims, exact);
-      table[name + "_backward"] = enlarge_backward(dims, exact);
-    }
 }
 
 }  // namespace torch_lazy

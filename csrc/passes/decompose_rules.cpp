@@ -153,6 +153,7 @@ const RuleTable& decomposition_rules() {
     add_normalization_rules(made);
     add_loss_rules(made);
     add_pooling_rules(made);
+    add_enlarging_rules(made);
     add_shape_rules(made);
     return made;
   }();

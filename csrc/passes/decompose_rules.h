@@ -96,6 +96,7 @@ void add_softmax_rules(RuleTable& table);
 void add_normalization_rules(RuleTable& table);
 void add_loss_rules(RuleTable& table);
 void add_pooling_rules(RuleTable& table);
+void add_enlarging_rules(RuleTable& table);
 void add_shape_rules(RuleTable& table);
 
 const RuleTable& decomposition_rules();
