@@ -6,7 +6,7 @@
 
 #include "ops/primitive.h"
 #include "passes/fusable.h"
-#include "passes/layout.h"
+#include "passes/view_steps.h"
 
 namespace torch_lazy {
 namespace {
@@ -85,30 +85,11 @@ class JoinChooser {
       }
       return begins;
     }
-    std::optional<Extents> begin = begin_of_box(made.layout, value(made.inputs[0]));
+    const CoreValue& base = value(made.inputs[0]);
+    const auto begin = begin_of_box(made.layout, base.sizes, base.strides);
     if (!begin) return std::nullopt;
     begins[1] = *begin;
     return begins;
-  }
-
-  // Of a view that is a box of the dense value.
-  static std::optional<Extents> begin_of_box(const Layout& view, const CoreValue& base) {
-    std::vector<size_t> order;  // dimensions by falling stride
-    for (size_t d = 0; d < base.sizes.size(); ++d) {
-      if (view.sizes[d] > 1 && view.strides[d] != base.strides[d]) return std::nullopt;
-      if (base.sizes[d] > 1) order.push_back(d);
-    }
-    if (!is_dense(base.sizes, base.strides)) return std::nullopt;
-    std::sort(order.begin(), order.end(),
-              [&](size_t a, size_t b) { return base.strides[a] > base.strides[b]; });
-    Extents begin(base.sizes.size(), 0);
-    int64_t offset = view.offset;
-    for (const size_t d : order) {
-      begin[d] = offset / base.strides[d];
-      offset -= begin[d] * base.strides[d];
-      if (begin[d] + view.sizes[d] > base.sizes[d]) return std::nullopt;
-    }
-    return begin;
   }
 
   bool has_long_rows(const CoreValue& whole, const CoreValue& piece, int64_t least) const {
@@ -194,6 +175,15 @@ class JoinChooser {
 
   // ---- Choosing ----
 
+  // An index of the view gives one of the whole, and rows are read as such: its dimensions step
+  // along the whole's, by single elements along the densest.
+  static bool steps_through(const Layout& view, const CoreValue& whole) {
+    const auto steps = steps_of(view, whole.sizes, whole.strides);
+    return steps && std::ranges::all_of(steps->along, [&](ViewSteps::Along along) {
+             return along.by <= 1 || whole.strides[along.dim] != 1;
+           });
+  }
+
   // Kernels see it through views that step along its dimensions, and nothing else does: what is
   // padded and then read shifted. Its pieces lie where no kernel of a group has just made them.
   bool is_computed_for_views(NodeId id, const Parts& parts) const {
@@ -203,10 +193,12 @@ class JoinChooser {
       if (producer == kNoId || node(producer).kind == CoreKind::kFill) return true;
       return !is_fusable(node(producer).kind) && !parts_[size_t(producer)];
     };
-    const auto is_kernel = [&](NodeId reader) { return reader != kNoId && is_operator(reader); };
+    const auto is_kernel = [&](NodeId reader) {
+      return reader != kNoId && is_operator(reader) && !node(reader).computed_by_readers;
+    };
     const auto is_step = [&](NodeId user) {
       return user != kNoId && node(user).kind == CoreKind::kView &&
-             steps_through(node(user).layout, whole.sizes, whole.strides) &&
+             steps_through(node(user).layout, whole) &&
              std::ranges::all_of(value(node(user).outputs[0]).users, is_kernel);
     };
     return !parts.operators && !whole.users.empty() &&

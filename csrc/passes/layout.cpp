@@ -124,28 +124,6 @@ bool is_dense(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
   return true;
 }
 
-bool steps_through(const Layout& view, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
-  if (!is_dense(sizes, strides) || view.offset < 0) return false;
-  Axes radix;
-  for (size_t d = 0; d < sizes.size(); ++d)
-    if (sizes[d] > 1) radix.push_back({sizes[d], strides[d]});
-  std::sort(radix.begin(), radix.end(),
-            [](const Axis& a, const Axis& b) { return a.stride > b.stride; });
-  Digits last, step;
-  if (digits_of(view.offset, radix, last) != 0) return false;
-  for (size_t d = 0; d < view.sizes.size(); ++d) {
-    if (view.sizes[d] == 0 || view.strides[d] < 0) return false;
-    if (view.sizes[d] == 1) continue;
-    if (digits_of(view.strides[d], radix, step) != 0) return false;
-    if (std::ranges::count_if(step, [](int64_t digit) { return digit != 0; }) > 1) return false;
-    if (!radix.empty() && step.back() > 1) return false;
-    for (size_t i = 0; i < step.size(); ++i) last[i] += (view.sizes[d] - 1) * step[i];
-  }
-  for (size_t i = 0; i < radix.size(); ++i)
-    if (last[i] >= radix[i].size) return false;
-  return true;
-}
-
 Layout dense_layout(const Layout& like) {
   Layout layout;
   layout.sizes = like.sizes;

@@ -25,11 +25,6 @@ struct LayoutHash {
 // A permuted contiguous tensor: every element from the first to the last has exactly one index.
 bool is_dense(c10::IntArrayRef sizes, c10::IntArrayRef strides);
 
-// Whether each dimension of the view steps, by any number of elements and without leaving it, along
-// one dimension of the dense tensor, and by single ones along the densest: an index of the view
-// gives one of the tensor, and rows are read as such.
-bool steps_through(const Layout& view, c10::IntArrayRef sizes, c10::IntArrayRef strides);
-
 // A dense layout of the same sizes whose dimensions follow in the same order, from 0.
 Layout dense_layout(const Layout& like);
 

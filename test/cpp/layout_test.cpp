@@ -82,21 +82,6 @@ TEST(Layout, ContainsViewsOfWhatHasGaps) {
   EXPECT_TRUE(contains({{4, 8}, {8, 1}, 0}, {{32}, {1}, 0}));
 }
 
-TEST(Layout, KnowsViewsThatStepAlongDimensions) {
-  const std::vector<int64_t> sizes{8, 6}, strides{6, 1};
-
-  EXPECT_TRUE(steps_through({{4, 5}, {12, 1}, 7}, sizes, strides));
-  EXPECT_TRUE(steps_through({{5, 8}, {1, 6}, 0}, sizes, strides));
-  EXPECT_TRUE(steps_through({{8, 3}, {6, 0}, 5}, sizes, strides));
-  EXPECT_TRUE(steps_through({{}, {}, 47}, sizes, strides));
-  EXPECT_TRUE(steps_through({{5, 4}, {1, 8}, 2}, std::vector<int64_t>{6, 1, 8},
-                            std::vector<int64_t>{8, 48, 1}));
-  EXPECT_FALSE(steps_through({{8, 3}, {6, 2}, 0}, sizes, strides));   // by two in a row
-  EXPECT_FALSE(steps_through({{4, 6}, {6, 1}, 1}, sizes, strides));   // on into the next row
-  EXPECT_FALSE(steps_through({{6}, {7}, 0}, sizes, strides));         // a diagonal
-  EXPECT_FALSE(steps_through({{5, 6}, {12, 1}, 0}, sizes, strides));  // beyond the end
-}
-
 TEST(Layout, MovesMemoryWithAViewOfIt) {
   const Layout heads{{4, 8, 16}, {16, 64, 1}, 0}, rows{{8, 64}, {64, 1}, 0};
 
