@@ -187,6 +187,11 @@ bool has_type(c10::ScalarType dtype) {
   }
 }
 
+bool may_raise_on_integers(Op op) {
+  return op == Op::kDiv || op == Op::kDivTrunc || op == Op::kDivFloor || op == Op::kRemainder ||
+         op == Op::kFmod || op == Op::kPow;
+}
+
 int cost_of(Op op) {
   switch (op) {
     case Op::kNumber:

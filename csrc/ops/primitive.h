@@ -144,6 +144,8 @@ const char* name_of(Type type);  // "float", "bfloat16"
 int64_t bytes_of(Type type);
 int argument_count(Op op);
 bool is_reduction(Op op);
+// Of integers, where the second is 0 or, as an exponent, negative.
+bool may_raise_on_integers(Op op);
 bool is_floating(Type type);
 // kHalf and what is before it among the floating ones: data that is computed with in kFloat.
 bool is_low(Type type);

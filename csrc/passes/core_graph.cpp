@@ -277,11 +277,8 @@ class Reader {
           return false;
       }
     if (node.kind != CoreKind::kPointwise) return true;
-    // Integer division by zero raises.
-    const bool divides = node.op == Op::kDivTrunc || node.op == Op::kDivFloor ||
-                         node.op == Op::kRemainder || node.op == Op::kFmod || node.op == Op::kPow;
-    const c10::ScalarType dtype = core_.values[size_t(node.outputs[0])].dtype;
-    return !divides || c10::isFloatingType(dtype);
+    return !primitive::may_raise_on_integers(node.op) ||
+           c10::isFloatingType(core_.values[size_t(node.outputs[0])].dtype);
   }
 
   CoreGraph core_;

@@ -123,11 +123,15 @@ GraphBuilder::GraphBuilder(Graph& graph, c10::IntArrayRef input_offsets)
     : graph_(graph), input_offsets_(input_offsets) {}
 
 void GraphBuilder::make_for(Node* node, Node* next) {
-  source_ = node;
+  stand_for(node);
   next_ = next;
+  inserted_.clear();
+}
+
+void GraphBuilder::stand_for(Node* node) {
+  source_ = node;
   origin_.reset();
   if (node->hasAttribute(kOriginAttribute)) origin_ = node->i(kOriginAttribute);
-  inserted_.clear();
 }
 
 void GraphBuilder::insert_before(Node* node) {

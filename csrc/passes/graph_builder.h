@@ -70,6 +70,8 @@ class GraphBuilder {
   // New nodes go before `node` and carry its source line and origin. For few at each place: after
   // about twenty TorchScript renumbers all nodes.
   void insert_before(Node* node);
+  // New nodes go where they went, but carry the source line and origin of `node`.
+  void stand_for(Node* node);
   // New nodes go to the graph's end and carry the source line and origin of `node`.
   void append_for(Node* node);
   // Nodes made since then, constants not among them.

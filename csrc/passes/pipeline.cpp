@@ -8,6 +8,7 @@
 #include "ir/print.h"
 #include "ir/verify_graph.h"
 #include "passes/choose_joins.h"
+#include "passes/choose_writes.h"
 #include "passes/decompose.h"
 #include "passes/functionalize.h"
 #include "passes/graph_builder.h"
@@ -86,6 +87,8 @@ CoreGraph core_graph_of(const Graph& recorded, const std::vector<GraphInput>& in
   for (const GraphInput& input : inputs) offsets.push_back(input.offset);
   pipeline.run("decompose", [&](auto graph) { return decompose(std::move(graph), offsets); });
   pipeline.run("simplify", [&](auto graph) { return simplify(std::move(graph), offsets); });
+  pipeline.run("choose_writes",
+               [&](auto graph) { return choose_writes(std::move(graph), offsets); });
   pipeline.run("move_biases", [&](auto graph) { return move_biases(std::move(graph), offsets); });
   if (of_backend) pipeline.run("of the backend", of_backend);
   print_pass("core graph", pipeline.graph());

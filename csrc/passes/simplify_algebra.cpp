@@ -16,47 +16,53 @@ using c10::ScalarType;
 using torch::jit::Node;
 using torch::jit::Value;
 
-// Operands of the pointwise core operators, by TorchScript's kind.
-const std::unordered_map<c10::Symbol, size_t>& pointwise_operators() {
-  static const std::unordered_map<c10::Symbol, size_t> table = [] {
-    std::unordered_map<c10::Symbol, size_t> made;
-    const auto add = [&](size_t operands, std::initializer_list<const char*> names) {
+struct Arguments {
+  size_t operands = 0;  // the first ones
+  size_t all = 0;       // 0: any number of others
+};
+
+// Of the pointwise core operators, by TorchScript's kind.
+const std::unordered_map<c10::Symbol, Arguments>& pointwise_operators() {
+  static const std::unordered_map<c10::Symbol, Arguments> table = [] {
+    std::unordered_map<c10::Symbol, Arguments> made;
+    const auto add = [&](Arguments arguments, std::initializer_list<const char*> names) {
       for (const char* name : names)
-        made[c10::Symbol::fromQualString(std::string("aten::") + name)] = operands;
+        made[c10::Symbol::fromQualString(std::string("aten::") + name)] = arguments;
     };
-    add(1,
-        {"neg",   "abs",   "sign",  "sqrt",   "rsqrt",  "reciprocal",  "exp",         "exp2",
-         "expm1", "log",   "log2",  "log10",  "log1p",  "sin",         "cos",         "tan",
-         "asin",  "acos",  "atan",  "sinh",   "cosh",   "tanh",        "asinh",       "acosh",
-         "atanh", "erf",   "erfc",  "erfinv", "lgamma", "digamma",     "sigmoid",     "floor",
-         "ceil",  "round", "trunc", "isnan",  "isinf",  "logical_not", "bitwise_not", "_to_copy"});
-    add(2, {"add",
-            "sub",
-            "mul",
-            "div",
-            "remainder",
-            "fmod",
-            "pow",
-            "maximum",
-            "minimum",
-            "atan2",
-            "hypot",
-            "copysign",
-            "eq",
-            "ne",
-            "lt",
-            "le",
-            "gt",
-            "ge",
-            "logical_and",
-            "logical_or",
-            "logical_xor",
-            "bitwise_and",
-            "bitwise_or",
-            "bitwise_xor",
-            "bitwise_left_shift",
-            "bitwise_right_shift"});
-    add(3, {"where", "addcmul"});
+    add({1, 1},
+        {"neg",   "abs",   "sign",  "sqrt",   "rsqrt",  "reciprocal",  "exp",        "exp2",
+         "expm1", "log",   "log2",  "log10",  "log1p",  "sin",         "cos",        "tan",
+         "asin",  "acos",  "atan",  "sinh",   "cosh",   "tanh",        "asinh",      "acosh",
+         "atanh", "erf",   "erfc",  "erfinv", "lgamma", "digamma",     "sigmoid",    "floor",
+         "ceil",  "round", "trunc", "isnan",  "isinf",  "logical_not", "bitwise_not"});
+    add({1}, {"_to_copy"});
+    add({2}, {"add",
+              "sub",
+              "mul",
+              "div",
+              "remainder",
+              "fmod",
+              "pow",
+              "maximum",
+              "minimum",
+              "atan2",
+              "hypot",
+              "copysign",
+              "eq",
+              "ne",
+              "lt",
+              "le",
+              "gt",
+              "ge",
+              "logical_and",
+              "logical_or",
+              "logical_xor",
+              "bitwise_and",
+              "bitwise_or",
+              "bitwise_xor",
+              "bitwise_left_shift",
+              "bitwise_right_shift"});
+    add({3}, {"where", "addcmul"});
     return made;
   }();
   return table;
@@ -237,10 +243,16 @@ bool is_plain_addmm(const Node& node) {
 size_t operand_count(const Node& node) {
   const auto found = pointwise_operators().find(node.kind());
   if (found == pointwise_operators().end() || node.outputs().size() != 1) return 0;
-  for (size_t i = 0; i < found->second; ++i)
-    if (!has_complete_type(node.input(i)) && node.input(i)->node()->kind() != c10::prim::Constant)
+  const auto [operands, all] = found->second;
+  // Overloads that take numbers, or more arguments, are other operators.
+  if (all != 0 && node.inputs().size() != all) return 0;
+  for (size_t i = 0; i < operands; ++i) {
+    const Value* const operand = node.input(i);
+    if (!has_complete_type(operand) && (operand->node()->kind() != c10::prim::Constant ||
+                                        operand->type()->kind() != c10::TypeKind::TensorType))
       return 0;
-  return found->second;
+  }
+  return operands;
 }
 
 bool is_pointwise(const Node& node) {
@@ -282,7 +294,7 @@ Value* simpler_value(GraphBuilder& builder, Node* node, c10::IntArrayRef input_o
   }
   if (node->kind() == c10::aten::as_strided_scatter) {
     if (Value* cat = cat_of_writes(builder, node)) return cat;
-    return choice_of_write(builder, node, input_offsets);
+    return without_covered_write(builder, node);
   }
   if (node->kind() == c10::aten::clone) {
     if (Value* uniform = view_of_uniform(builder, node)) return uniform;

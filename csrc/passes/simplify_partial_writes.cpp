@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "passes/layout.h"
+#include "passes/view_steps.h"
 
 namespace torch_lazy {
 namespace {
@@ -54,20 +54,15 @@ struct Part {
 // The region as a slice [begin, end) of `dim`, which is found by the first region.
 std::optional<Part> slice_of(const TensorInfo& whole, const Layout& region,
                              std::optional<size_t>& dim) {
-  if (region.sizes.size() != whole.sizes.size()) return std::nullopt;
+  const auto begin = begin_of_box(region, whole.sizes, whole.strides);
+  if (!begin) return std::nullopt;
   for (size_t d = 0; d < whole.sizes.size(); ++d) {
-    const bool narrower = region.sizes[d] != whole.sizes[d];
-    if (narrower && !dim) dim = d;
-    if (narrower && *dim != d) return std::nullopt;
-    if (region.sizes[d] != 1 && region.strides[d] != whole.strides[d]) return std::nullopt;
+    if (region.sizes[d] == whole.sizes[d]) continue;
+    if (!dim) dim = d;
+    if (*dim != d) return std::nullopt;
   }
-  if (!dim || whole.strides[*dim] == 0 || region.offset % whole.strides[*dim] != 0)
-    return std::nullopt;
-  Part part;
-  part.begin = region.offset / whole.strides[*dim];
-  part.end = part.begin + region.sizes[*dim];
-  if (part.end > whole.sizes[*dim]) return std::nullopt;
-  return part;
+  if (!dim) return std::nullopt;
+  return Part{.begin = (*begin)[*dim], .end = (*begin)[*dim] + region.sizes[*dim]};
 }
 
 // The part of a cat that is this region of it, if one is.
@@ -119,7 +114,6 @@ Value* read_past_writes(GraphBuilder& builder, Node* view) {
 Value* cat_of_writes(GraphBuilder& builder, Node* write) {
   if (is_written_further(write->output())) return nullptr;
   const TensorInfo whole = info_of(write->output());
-  if (!is_dense(whole.sizes, whole.strides)) return nullptr;
   std::optional<size_t> dim;
   std::vector<Part> parts;
   int64_t left = 1;
@@ -141,6 +135,20 @@ Value* cat_of_writes(GraphBuilder& builder, Node* write) {
     sources.push_back(part.source);
   }
   return end == whole.sizes[*dim] ? builder.cat(sources, int64_t(*dim), whole) : nullptr;
+}
+
+Value* without_covered_write(GraphBuilder& builder, Node* write) {
+  const auto region = written_region(write->output());
+  Value* base = write->input(0);
+  for (int passed = 0; region && passed < kMostWritesPassed; ++passed) {
+    const auto covered = written_region(base);
+    if (!covered || !contains(*region, *covered)) break;
+    base = base->node()->input(0);
+  }
+  if (base == write->input(0)) return nullptr;
+  std::vector<Value*> inputs = write->inputs().vec();
+  inputs[0] = base;
+  return builder.call_like(write, inputs, info_of(write->output()));
 }
 
 }  // namespace torch_lazy

@@ -1,4 +1,5 @@
-// Identities of as_strided_scatter: reading past writes, and writes that together write all.
+// Identities of as_strided_scatter: reading past writes, writes that together write all, and those
+// that others cover.
 #pragma once
 
 #include <optional>
@@ -22,12 +23,7 @@ torch::jit::Value* read_past_writes(GraphBuilder& builder, torch::jit::Node* vie
 // of the value: a cell that activates the chunks of its gates in place. Else null.
 torch::jit::Value* cat_of_writes(GraphBuilder& builder, torch::jit::Node* write);
 
-// Of the last of a few partial writes to what a kernel makes, of numbers or of what pointwise
-// operators make of elements at the same places: the same for every element, and a choice between
-// it and what was there by the element's index. So `x[:, :4] *= 2` is in one kernel with what is
-// before and behind. Null for other writes, where too much would be computed for too few elements,
-// and where parts of the results are read for themselves. `input_offsets` as in `simplify`.
-torch::jit::Value* choice_of_write(GraphBuilder& builder, torch::jit::Node* write,
-                                   c10::IntArrayRef input_offsets);
+// Of a partial write on top of one that it covers: it alone. Else null.
+torch::jit::Value* without_covered_write(GraphBuilder& builder, torch::jit::Node* write);
 
 }  // namespace torch_lazy

@@ -1,26 +1,34 @@
-// Partial writes as choices by index: choice_of_write of simplify_partial_writes.h.
+#include "passes/choose_writes.h"
+
 #include <algorithm>
 #include <bit>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
-#include "ir/node_operator.h"
-#include "passes/core_operators.h"
+#include "passes/dead_code.h"
 #include "passes/decompose_term.h"
+#include "passes/fusable.h"
+#include "passes/pure_nodes.h"
 #include "passes/simplify_algebra.h"
 #include "passes/simplify_partial_writes.h"
+#include "passes/view_steps.h"
 
 namespace torch_lazy {
 namespace {
 
+using torch::jit::Graph;
 using torch::jit::Node;
 using torch::jit::Use;
 using torch::jit::Value;
 
-// What may be computed, in the units of primitive::cost_of, for elements that are not written:
-// where at least half of them are, and else.
+// What all choices of a chain may cost an element, in the units of primitive::cost_of, where at
+// least half of the elements are written by each of them, and else.
 constexpr int kMostCostOfHalf = 40, kMostCostOfFew = 8;
+// Of an element of an array that nothing but the source reads, where arrays are too large to stay
+// in the first cache: more than a write of few elements is worth.
+constexpr int kLoadCost = 10;
+constexpr int64_t kFirstCacheBytes = 32 << 10;
 // Writes one above the other: each is a choice for every element. A buffer that is filled row by
 // row is written to.
 constexpr int kMostChoices = 4;
@@ -31,51 +39,39 @@ struct Span {
   bool is_whole(int64_t size) const { return start == 0 && step == 1 && count == size; }
 };
 
-// By the dimensions of the dense `whole`. Nullopt where a dimension of the region runs along none.
+// By the dimensions of the dense `whole`. Nullopt where the region is not a span along each.
 std::optional<std::vector<Span>> spans_of(const TensorInfo& whole, const Layout& region) {
-  if (!is_dense(whole.sizes, whole.strides)) return std::nullopt;
-  std::vector<size_t> order;
-  for (size_t d = 0; d < whole.sizes.size(); ++d)
-    if (whole.sizes[d] > 1) order.push_back(d);
-  std::ranges::sort(order, [&](size_t a, size_t b) { return whole.strides[a] > whole.strides[b]; });
-  std::vector<Span> spans(whole.sizes.size());
-  int64_t left = region.offset;
-  for (const size_t d : order) {
-    spans[d].start = left / whole.strides[d];
-    left %= whole.strides[d];
-  }
-  if (left != 0) return std::nullopt;
-  std::vector<bool> taken(whole.sizes.size());
+  const auto steps = steps_of(region, whole.sizes, whole.strides);
+  if (!steps) return std::nullopt;
+  std::vector<Span> spans;
+  for (const int64_t begin : steps->begin) spans.push_back({.start = begin});
   for (size_t i = 0; i < region.sizes.size(); ++i) {
     if (region.sizes[i] == 1) continue;
-    const int64_t stride = region.strides[i];
-    const auto along = std::ranges::find_if(
-        order, [&](size_t d) { return stride > 0 && stride >= whole.strides[d]; });
-    if (along == order.end() || stride % whole.strides[*along] != 0 || taken[*along])
-      return std::nullopt;
-    taken[*along] = true;
-    spans[*along].step = stride / whole.strides[*along];
-    spans[*along].count = region.sizes[i];
+    const auto [dim, by] = steps->along[i];
+    if (by == 0 || spans[dim].count != 1) return std::nullopt;
+    spans[dim].step = by;
+    spans[dim].count = region.sizes[i];
   }
-  for (size_t d = 0; d < spans.size(); ++d)
-    if (spans[d].start + (spans[d].count - 1) * spans[d].step >= whole.sizes[d])
-      return std::nullopt;
   return spans;
 }
 
 // What a source is for every element of the base.
 class WholeSource {
  public:
-  // `written`: what stands for a value that a partial write made.
-  WholeSource(GraphBuilder& builder, const TensorInfo& whole, const Layout& region,
-              c10::IntArrayRef input_offsets, const std::unordered_map<Value*, Value*>& written)
+  // `base`: what is written to, once choices were made of the writes before. `written`: what stands
+  // for a value that a partial write made. `budget`: what may be computed for an element.
+  WholeSource(GraphBuilder& builder, const Value* base, const Layout& region,
+              c10::IntArrayRef input_offsets, const std::unordered_map<Value*, Value*>& written,
+              int budget)
       : builder_(builder),
-        whole_(whole),
+        base_(base),
+        whole_(info_of(base)),
         region_(region),
         input_offsets_(input_offsets),
-        written_(written) {}
+        written_(written),
+        budget_(budget) {}
 
-  // Null where it is not known. Numbers stay numbers.
+  // Null where it is not known, or costs more than the budget. Numbers stay numbers.
   Value* of(Value* value) {
     if (constant_number(value)) return value;
     const auto [found, added] = known_.emplace(value, nullptr);
@@ -86,7 +82,8 @@ class WholeSource {
     }
     return found->second;
   }
-  int cost() const { return cost_; }
+  // What is left.
+  int budget() const { return budget_; }
 
  private:
   Value* make(Value* value) {
@@ -103,53 +100,73 @@ class WholeSource {
   }
 
   // Of a view of the same places of another array.
-  Value* base_of(Node* view) const {
-    Value* const base = view->input(0);
+  Value* base_of(Node* view) {
+    Value* const array = view->input(0);
     auto layout = layout_at(view, 1);
-    if (!layout || !info_of(base).same_layout(whole_)) return nullptr;
-    if (base->node()->kind() == c10::prim::Param) {
+    const TensorInfo info = info_of(array);
+    if (!layout || !info.same_layout(whole_) || !primitive::has_type(info.dtype)) return nullptr;
+    if (array->node()->kind() == c10::prim::Param) {
       if (input_offsets_.empty()) return nullptr;
-      layout->offset -= input_offsets_[base->offset()];
+      layout->offset -= input_offsets_[array->offset()];
     }
     if (*layout != region_) return nullptr;
-    const auto found = written_.find(base);
-    return found == written_.end() ? base : found->second;
+    const auto found = written_.find(array);
+    Value* const whole = found == written_.end() ? array : found->second;
+    return is_at_hand(whole, info) || pay(kLoadCost) ? whole : nullptr;
+  }
+
+  // What the kernel reads or makes anyway, or has near.
+  bool is_at_hand(const Value* array, const TensorInfo& info) const {
+    if (array == base_ ||
+        info.elements() * int64_t(c10::elementSize(info.dtype)) <= kFirstCacheBytes)
+      return true;
+    const auto operands = base_->node()->inputs();
+    return std::find(operands.begin(), operands.end(), array) != operands.end();
   }
 
   Value* computed(Node* node, const TensorInfo& info) {
-    const size_t operands = operand_count(*node);
-    if (operands == 0 || !node->kind().is_aten() || node->hasAttribute(kLibraryAttribute))
-      return nullptr;
-    const primitive::Op op = find_core_operator(operator_name(node))->op;
-    if (!c10::isFloatingType(info.dtype) && may_raise(op)) return nullptr;
-    cost_ += primitive::cost_of(op);
+    if (!is_pointwise(*node) || !is_for_kernels(*node)) return nullptr;
+    if (!pay(primitive::cost_of(fusable_operator(node)->op))) return nullptr;
     std::vector<Value*> inputs = node->inputs().vec();
-    for (size_t i = 0; i < operands; ++i)
+    for (size_t i = 0; i < operand_count(*node); ++i)
       if ((inputs[i] = of(inputs[i])) == nullptr) return nullptr;
     TensorInfo type = whole_;
     type.dtype = info.dtype;
+    builder_.stand_for(node);
     return builder_.call_like(node, inputs, type);
   }
 
-  static bool may_raise(primitive::Op op) {
-    using primitive::Op;
-    return op == Op::kDiv || op == Op::kDivTrunc || op == Op::kDivFloor || op == Op::kRemainder ||
-           op == Op::kFmod || op == Op::kPow;
-  }
+  bool pay(int cost) { return (budget_ -= cost) >= 0; }
 
   GraphBuilder& builder_;
-  const TensorInfo& whole_;
+  const Value* const base_;
+  const TensorInfo whole_;
   const Layout& region_;
   const c10::IntArrayRef input_offsets_;
   const std::unordered_map<Value*, Value*>& written_;
   std::unordered_map<Value*, Value*> known_;
-  int cost_ = 0;
+  int budget_;
 };
 
-bool is_made_by_kernel(const Value* value) {
-  const Node& node = *value->node();
-  return !node.hasAttribute(kLibraryAttribute) &&
-         (node.kind() == c10::aten::clone || is_pointwise(node));
+bool is_read_in_kernels(const Node& node) {
+  return is_for_kernels(node) && fusable_operator(&node)->kind != CoreKind::kGather;
+}
+
+// A kernel makes it, and nothing but kernels and results of the window read it: where a library
+// call or a gather needs it in memory, writing to a part is cheaper than making all of it anew.
+bool is_made_for_kernels(const Value* value) {
+  const Node& made = *value->node();
+  if (!is_for_kernels(made) || !(made.kind() == c10::aten::clone || is_pointwise(made)))
+    return false;
+  const auto is_fine = [](const Node& user) {
+    return user.kind() == c10::prim::Return || user.kind() == c10::aten::copy_ ||
+           user.kind() == c10::aten::as_strided_scatter || is_read_in_kernels(user);
+  };
+  return std::ranges::all_of(value->uses(), [&](const Use& use) {
+    if (use.user->kind() != c10::aten::as_strided) return is_fine(*use.user);
+    return std::ranges::all_of(use.user->output()->uses(),
+                               [&](const Use& of_view) { return is_fine(*of_view.user); });
+  });
 }
 
 // Nothing reads the value but the write on top of it, and what that writes.
@@ -208,27 +225,30 @@ class ChoiceMaker {
     if (!region || region->numel() == 0 || depth == kMostChoices ||
         write->hasAttribute(kLibraryAttribute) || !info_of(base).same_layout(whole_))
       return nullptr;
+    half_ &= 2 * region->numel() >= whole_.elements();
     if (base->node()->kind() == c10::aten::as_strided_scatter) {
       if (!is_read_by_next_write(base, write)) return nullptr;
       Value* const made = of(base->node(), depth + 1);
       if (made == nullptr) return nullptr;
       written_[base] = made;
       base = made;
-    } else if (!is_made_by_kernel(base)) {
+    } else if (is_made_for_kernels(base)) {
+      budget_ = half_ ? kMostCostOfHalf : kMostCostOfFew;
+    } else {
       return nullptr;
     }
-    return choice(base, write->input(1), *region);
+    return choice(base, write, *region);
   }
 
  private:
-  Value* choice(Value* base, Value* source, const Layout& region) {
+  Value* choice(Value* base, Node* write, const Layout& region) {
     const auto spans = spans_of(whole_, region);
     if (!spans || !std::ranges::all_of(*spans, is_power_of_two, &Span::step)) return nullptr;
-    WholeSource whole_source(builder_, whole_, region, input_offsets_, written_);
-    Value* const made = whole_source.of(source);
-    const bool half = 2 * region.numel() >= whole_.elements();
-    if (made == nullptr || whole_source.cost() > (half ? kMostCostOfHalf : kMostCostOfFew))
-      return nullptr;
+    WholeSource whole_source(builder_, base, region, input_offsets_, written_, budget_);
+    Value* const made = whole_source.of(write->input(1));
+    if (made == nullptr) return nullptr;
+    budget_ = whole_source.budget();
+    builder_.stand_for(write);
     std::optional<Term> written;
     for (size_t d = 0; d < spans->size(); ++d) {
       if ((*spans)[d].is_whole(whole_.sizes[d])) continue;
@@ -237,7 +257,7 @@ class ChoiceMaker {
     }
     if (!written) return nullptr;
     const Term before{&builder_, base}, after{&builder_, made};
-    const Term chosen = where(*written, after.to(whole_.dtype), before);
+    const Term chosen = where(*written, after, before);
     chosen.value->setType(whole_.type());
     return chosen.value;
   }
@@ -246,14 +266,45 @@ class ChoiceMaker {
   const TensorInfo& whole_;
   const c10::IntArrayRef input_offsets_;
   std::unordered_map<Value*, Value*> written_;
+  bool half_ = true;  // each write so far is to at least half of the elements
+  int budget_ = 0;    // of the choices still to be made
 };
 
-}  // namespace
-
-Value* choice_of_write(GraphBuilder& builder, Node* write, c10::IntArrayRef input_offsets) {
+Value* choice_of(GraphBuilder& builder, Node* write, c10::IntArrayRef input_offsets) {
   if (!is_read_as_a_whole(write->output())) return nullptr;
   const TensorInfo whole = info_of(write->output());
   return ChoiceMaker(builder, whole, input_offsets).of(write);
+}
+
+void replace(Value* value, Value* choice) {
+  if (value->hasDebugName()) {
+    const std::string name = value->debugName();
+    value->setDebugName("");
+    choice->setDebugName(name);
+  }
+  value->replaceAllUsesWith(choice);
+}
+
+}  // namespace
+
+std::shared_ptr<Graph> choose_writes(std::shared_ptr<Graph> graph, c10::IntArrayRef input_offsets) {
+  std::vector<Node*> writes;
+  for (Node* node : graph->nodes())
+    if (node->kind() == c10::aten::as_strided_scatter) writes.push_back(node);
+  if (writes.empty()) return graph;
+  GraphBuilder builder(*graph, input_offsets);
+  for (Node* write : writes) {
+    builder.insert_before(write);
+    if (Value* const choice = choice_of(builder, write, input_offsets)) {
+      replace(write->output(), choice);
+      continue;
+    }
+    const std::vector<Node*> made = builder.inserted();
+    for (size_t i = made.size(); i-- > 0;) made[i]->destroy();
+  }
+  builder.order_constants();
+  remove_dead_code(*graph, is_pure);
+  return graph;
 }
 
 }  // namespace torch_lazy
