@@ -8,7 +8,7 @@ namespace torch_lazy {
 namespace {
 
 // By FlushReason.
-constexpr std::array<std::string_view, 17> kReasonNames{
+constexpr std::array<std::string_view, 18> kReasonNames{
     "operator",
     "copy to cpu",
     "synchronize",
@@ -23,6 +23,7 @@ constexpr std::array<std::string_view, 17> kReasonNames{
     "operations limit",
     "bytes limit",
     "period",
+    "seam",
     "used by another thread",
     "thread ends",
     "operation raised",

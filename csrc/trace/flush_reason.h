@@ -28,6 +28,7 @@ enum class FlushReason : uint8_t {
   kOperationsLimit,
   kBytesLimit,
   kPeriod,
+  kSeam,
   // What happens to a window.
   kOtherThread,
   kThreadEnds,
@@ -46,7 +47,7 @@ struct Flush {
   // The recorder flushed by itself, where the next window of the same program will be flushed too.
   bool automatic() const {
     return reason == FlushReason::kOperationsLimit || reason == FlushReason::kBytesLimit ||
-           reason == FlushReason::kPeriod;
+           reason == FlushReason::kPeriod || reason == FlushReason::kSeam;
   }
   // Valid for the life of the process, and always at the same address.
   std::string_view name() const;

@@ -35,6 +35,7 @@ void Learner::forget() {
   awaited_.clear();
   awaited_traces_.clear();
   profile_.clear();
+  seams_.clear();
 }
 
 void Learner::admit_ready_traces() {
@@ -68,7 +69,11 @@ WindowState Learner::record_profile(Window& window, bool automatic_end) {
   c10::SmallVector<uint64_t, 16> numbers;
   for (const uint32_t word : words) numbers.push_back(tape.all_words()[word]);
   const auto [history, dynamic] = profile_.add(tape.hash_without(words), numbers);
-  if (!history) return WindowState::kCold;
+  if (!history) {
+    if (config().defer != Defer::kNever) seams_.note_new(tape);
+    return WindowState::kCold;
+  }
+  seams_.note_repeated();
   if (dynamic > 0) increment(metrics().dynamic_scalars, int64_t(dynamic));
   if (config().defer == Defer::kNever) return WindowState::kWarm;
   await(window.key(),

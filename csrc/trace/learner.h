@@ -10,6 +10,7 @@
 #include "runtime/trace_cache.h"
 #include "trace/flush_reason.h"
 #include "trace/known_traces.h"
+#include "trace/seams.h"
 #include "trace/trace_profile.h"
 #include "trace/window.h"
 
@@ -33,6 +34,8 @@ class Learner {
   // Records the window's profile. Where it was recorded before, its trace is queued for compiling,
   // and matchable in windows that begin once that is done. `automatic_end`: see Segment::End.
   WindowState record_profile(Window& window, bool automatic_end);
+  // Where eager windows are flushed so that what follows repeats.
+  Seams& seams() { return seams_; }
   // Another thread records from now on. Of traces that no other recorder finds nothing is left.
   void begin_thread();
 
@@ -55,7 +58,8 @@ class Learner {
   std::unordered_set<const CompiledTrace*> awaited_traces_;  // of `awaited_`
   uint64_t finished_seen_ = 0;  // finished_compiles() when `awaited_` was last looked through
   uint64_t generation_ = 0;     // of the traces here, see trace_generation()
-  TraceProfile profile_;        // by hash of the tape without the numbers that may be dynamic
+  Seams seams_;
+  TraceProfile profile_;  // by hash of the tape without the numbers that may be dynamic
 };
 
 }  // namespace torch_lazy

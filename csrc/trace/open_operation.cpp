@@ -142,8 +142,7 @@ void OpenOperation::end() {
   if (!deferred) recorder_.period_.push(op_.id);
   if (deferred && tape.size() >= recorder_.next_look_) [[unlikely]]
     recorder_.look_at_device(lock_);
-  recorder_.flush_if_due(
-      lock_, deferred ? recorder_.matcher_.must_flush() : recorder_.period_.at_boundary());
+  recorder_.flush_if_due(lock_, deferred);
   lock_.unlock();
   if (deferred && window().is_watched()) [[unlikely]]
     mark_deferred();

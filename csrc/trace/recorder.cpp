@@ -172,6 +172,7 @@ void Recorder::close(RecordingGuard& lock, Flush flush) {
     if (is_logging()) [[unlikely]]
       log_window(window_, flush, state, version.get());
   }
+  if (flush.reason != FlushReason::kSeam) learner_of(window_.key()).seams().rearm();
   // Windows that are deferred are not fed to the detector: what it knows ends with them.
   if (window_.was_guessed_wrong()) matcher_.note_wrong_guess(window_.tape());
   if (flush.reason == FlushReason::kPeriod && window_.mode() == Window::Mode::kEager)
@@ -190,6 +191,7 @@ Recorder::Finished Recorder::finish_window(RecordingGuard& lock, Flush flush) {
   CompiledTrace* const trace = matcher_.ended(window_.tape());
   if (const auto version = trace ? trace->version_for(window_.live()) : nullptr) {
     keep_error(window_.run(lock, *version, flush.profiled));
+    learner_of(window_.key()).seams().note_repeated();
     if (may_run_early()) matcher_.note_end(window_.tape(), *trace);
     return {WindowState::kHot, trace->shared_from_this(), version};
   }

@@ -138,10 +138,12 @@ class Recorder {
   // Operations were deferred: looks whether the device is idle and could begin with the window, and
   // says when to look again.
   void look_at_device(RecordingGuard& lock);
-  // An operation was added: flushes where the window has reached its period or a limit.
-  void flush_if_due(RecordingGuard& lock, bool at_period) {
-    if (at_period)
+  // An operation was added: flushes where the window has reached its period, a seam or a limit.
+  void flush_if_due(RecordingGuard& lock, bool deferred) {
+    if (deferred ? matcher_.must_flush() : period_.at_boundary())
       close(lock, {FlushReason::kPeriod});
+    else if (!deferred && deferring_ && learner_of(window_.key()).seams().at_seam(window_.tape()))
+      close(lock, {FlushReason::kSeam});
     else if (int64_t(window_.tape().size()) >=
              config().window_operations.load(std::memory_order_relaxed))
       close(lock, {FlushReason::kOperationsLimit});

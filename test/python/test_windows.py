@@ -244,6 +244,31 @@ def test_a_long_loop_without_a_sync_is_flushed_by_itself(device):
     assert torch_lazy.metrics()["deferred"] > 1000
 
 
+def test_what_follows_an_operation_of_another_size_each_time_is_deferred(device):
+    weights = torch.randn(6).to(device)
+
+    def decay(labels: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        y = weights * labels.sum()
+        for _ in range(40):
+            y = y * 0.5 + weights
+        return y
+
+    def labels(length: int) -> torch.Tensor:
+        return torch.arange(length, dtype=torch.float32)
+
+    for length in range(3, 20):
+        decay(labels(length).to(device), weights)
+        synchronize()
+        wait_for_compiles()
+    torch_lazy.reset_metrics()
+    result = decay(labels(20).to(device), weights)
+    synchronize()
+
+    assert torch_lazy.metrics()["flushes"]["seam"] == 1
+    assert torch_lazy.metrics()["deferred"] > 60
+    same(result.cpu(), decay(labels(20), weights.cpu()))
+
+
 def test_random_operators_draw_the_cpus_numbers(device):
     def draw(where):
         torch.manual_seed(7)

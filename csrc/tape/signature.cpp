@@ -1,0 +1,113 @@
+#include "tape/signature.h"
+
+namespace torch_lazy {
+namespace {
+
+class Mixer {
+ public:
+  void add(uint64_t word) { hash_ = (hash_ ^ word) * kPrime ^ (hash_ >> 29); }
+  void add(c10::ArrayRef<uint64_t> words) {
+    for (const uint64_t word : words) add(word);
+  }
+  uint64_t hash() const { return hash_; }
+
+ private:
+  static constexpr uint64_t kPrime = 0x9E3779B97F4A7C15ull;
+  uint64_t hash_ = kPrime;
+};
+
+// Argument words of one operation, from its first argument on.
+void add_arguments(Mixer& mixer, c10::ArrayRef<uint64_t> words) {
+  for (size_t at = 0; at < words.size();) {
+    const uint64_t word = words[at];
+    const uint64_t without_payload = word & 0xffffffff;
+    switch (word_tag(word)) {
+      case Tag::kOffsets:  // behind all arguments
+        return;
+      case Tag::kValue:
+        mixer.add(without_payload);
+        ++at;
+        break;
+      case Tag::kInput:
+      case Tag::kCpuTensor: {
+        // Storage slot, bytes, dtype and dimensions, offset; then sizes and strides.
+        const size_t dims = words[at + 3] >> 32;
+        mixer.add(without_payload);
+        mixer.add(words[at + 3]);
+        mixer.add(words.slice(at + 5, 2 * dims));
+        at += 5 + 2 * dims;
+        break;
+      }
+      case Tag::kDouble:
+        mixer.add(word);
+        at += 2;
+        break;
+      case Tag::kNumber:
+      case Tag::kComplex:
+        mixer.add(word);
+        at += 3;
+        break;
+      case Tag::kInt:
+        mixer.add(words.slice(at, 2));
+        at += 2;
+        break;
+      case Tag::kString: {
+        const size_t count = 1 + (word_payload(word) + 7) / 8;
+        mixer.add(words.slice(at, count));
+        at += count;
+        break;
+      }
+      case Tag::kIntList:
+      case Tag::kBoolList: {
+        const size_t count = 1 + word_payload(word);
+        mixer.add(words.slice(at, count));
+        at += count;
+        break;
+      }
+      case Tag::kDoubleList:
+        mixer.add(word);
+        at += 1 + word_payload(word);
+        break;
+      case Tag::kNone:
+      case Tag::kUndefined:
+      case Tag::kBool:
+      case Tag::kDevice:
+      case Tag::kGenerator:
+      case Tag::kList:  // the elements of lists are arguments of their own
+      case Tag::kTensorList:
+      case Tag::kOptionalTensorList:
+        mixer.add(word);
+        ++at;
+        break;
+    }
+  }
+}
+
+void add_results(Mixer& mixer, c10::ArrayRef<uint64_t> words) {
+  for (size_t at = 0; at < words.size();) {
+    const uint64_t header = words[at];
+    const auto kind = OutputMetadata::Kind(header & 0xff);
+    mixer.add(header);
+    ++at;
+    if (kind == OutputMetadata::Kind::kUndefined || kind == OutputMetadata::Kind::kArgument)
+      continue;
+    // Slots, bytes, offset; then sizes and strides.
+    const size_t dims = (header >> 24) & 0xff;
+    mixer.add(words.slice(at + 3, 2 * dims));
+    at += 3 + 2 * dims;
+  }
+}
+
+}  // namespace
+
+uint64_t signature(const Tape& tape, size_t operation) {
+  Mixer mixer;
+  const c10::ArrayRef<uint64_t> words = tape.words(operation);
+  mixer.add(words.front());  // the operator
+  mixer.add(uint64_t(tape.entry(operation).location));
+  add_arguments(mixer, words.slice(1));
+  add_results(mixer, tape.outputs(operation));
+  return mixer.hash();
+}
+
+}  // namespace torch_lazy
