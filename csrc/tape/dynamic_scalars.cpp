@@ -10,11 +10,12 @@
 #include "ops/operator_info.h"
 
 namespace torch_lazy {
-namespace {
 
 bool may_have_dynamic_scalars(c10::ScalarType dtype) {
   return dtype == c10::ScalarType::Float || dtype == c10::ScalarType::Double;
 }
+
+namespace {
 
 // Walks the words of an operation's arguments without decoding them: this happens once for every
 // window that is learnt, so it must cost next to nothing beside running the operations.

@@ -25,6 +25,9 @@ struct DynamicScalar {
 // In order of `word`.
 using DynamicScalars = std::vector<DynamicScalar>;
 
+// Of what an operation returns.
+bool may_have_dynamic_scalars(c10::ScalarType dtype);
+
 // Where numbers stand that may be dynamic: indices into all_words(), ascending.
 std::vector<uint32_t> dynamic_scalar_words(const Tape& tape);
 

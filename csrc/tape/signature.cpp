@@ -1,5 +1,10 @@
 #include "tape/signature.h"
 
+#include <algorithm>
+
+#include "ops/operator_info.h"
+#include "tape/dynamic_scalars.h"
+
 namespace torch_lazy {
 namespace {
 
@@ -16,8 +21,19 @@ class Mixer {
   uint64_t hash_ = kPrime;
 };
 
+// Whether another number would make the operation no other one: it may be a dynamic scalar.
+bool ignores_numbers(const OperatorInfo& op, c10::ArrayRef<uint64_t> outputs) {
+  if (op.dynamic_scalar_arguments == 0) return false;
+  c10::SmallVector<OutputSummary, 4> summaries;
+  summarize_outputs(outputs, summaries);
+  return std::ranges::all_of(summaries, [](const OutputSummary& output) {
+    return output.kind == OutputMetadata::Kind::kUndefined ||
+           output.kind == OutputMetadata::Kind::kArgument || may_have_dynamic_scalars(output.dtype);
+  });
+}
+
 // Argument words of one operation, from its first argument on.
-void add_arguments(Mixer& mixer, c10::ArrayRef<uint64_t> words) {
+void add_arguments(Mixer& mixer, c10::ArrayRef<uint64_t> words, bool without_numbers) {
   for (size_t at = 0; at < words.size();) {
     const uint64_t word = words[at];
     const uint64_t without_payload = word & 0xffffffff;
@@ -39,12 +55,17 @@ void add_arguments(Mixer& mixer, c10::ArrayRef<uint64_t> words) {
         break;
       }
       case Tag::kDouble:
-        mixer.add(word);
+        mixer.add(words.slice(at, without_numbers ? 1 : 2));
         at += 2;
         break;
-      case Tag::kNumber:
+      case Tag::kNumber: {
+        const bool real = c10::ScalarType(word_aux(word)) == c10::ScalarType::Double;
+        mixer.add(words.slice(at, real && without_numbers ? 1 : 3));
+        at += 3;
+        break;
+      }
       case Tag::kComplex:
-        mixer.add(word);
+        mixer.add(words.slice(at, 3));
         at += 3;
         break;
       case Tag::kInt:
@@ -58,16 +79,13 @@ void add_arguments(Mixer& mixer, c10::ArrayRef<uint64_t> words) {
         break;
       }
       case Tag::kIntList:
+      case Tag::kDoubleList:
       case Tag::kBoolList: {
         const size_t count = 1 + word_payload(word);
         mixer.add(words.slice(at, count));
         at += count;
         break;
       }
-      case Tag::kDoubleList:
-        mixer.add(word);
-        at += 1 + word_payload(word);
-        break;
       case Tag::kNone:
       case Tag::kUndefined:
       case Tag::kBool:
@@ -79,6 +97,8 @@ void add_arguments(Mixer& mixer, c10::ArrayRef<uint64_t> words) {
         mixer.add(word);
         ++at;
         break;
+      default:
+        TORCH_INTERNAL_ASSERT(false, "unknown tag on the tape");
     }
   }
 }
@@ -105,7 +125,8 @@ uint64_t signature(const Tape& tape, size_t operation) {
   const c10::ArrayRef<uint64_t> words = tape.words(operation);
   mixer.add(words.front());  // the operator
   mixer.add(uint64_t(tape.entry(operation).location));
-  add_arguments(mixer, words.slice(1));
+  add_arguments(mixer, words.slice(1),
+                ignores_numbers(*tape.entry(operation).op, tape.outputs(operation)));
   add_results(mixer, tape.outputs(operation));
   return mixer.hash();
 }

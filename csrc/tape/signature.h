@@ -8,8 +8,9 @@
 
 namespace torch_lazy {
 
-// A hash of operator, source line, arguments and results but for slots, offsets and real numbers:
-// equal for the same operation in two windows that differ in what is before it.
+// A hash of operator, source line, arguments and results but for slots, offsets, and numbers that
+// may be dynamic: equal for the same operation in two windows that differ in what is before it. One
+// that reads an input of the window is another than one that reads what the window has named.
 uint64_t signature(const Tape& tape, size_t operation);
 
 }  // namespace torch_lazy

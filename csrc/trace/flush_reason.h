@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "tape/source_location.h"
@@ -44,10 +45,13 @@ struct Flush {
   LocationId location = kNoLocation;
 
   static Flush by(const OperatorInfo& op) { return {FlushReason::kOperator, &op}; }
-  // The recorder flushed by itself, where the next window of the same program will be flushed too.
-  bool automatic() const {
-    return reason == FlushReason::kOperationsLimit || reason == FlushReason::kBytesLimit ||
-           reason == FlushReason::kPeriod || reason == FlushReason::kSeam;
+  // Why the recorder flushed by itself, where the next window of the same program will be flushed
+  // too.
+  std::optional<FlushReason> automatic() const {
+    const bool own = reason == FlushReason::kOperationsLimit ||
+                     reason == FlushReason::kBytesLimit || reason == FlushReason::kPeriod ||
+                     reason == FlushReason::kSeam;
+    return own ? std::optional(reason) : std::nullopt;
   }
   // Valid for the life of the process, and always at the same address.
   std::string_view name() const;

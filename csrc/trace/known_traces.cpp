@@ -150,7 +150,8 @@ bool Cursor::advance_equal(const CompiledTrace& trace, size_t operation) {
   return false;
 }
 
-void KnownTraces::insert(const std::shared_ptr<CompiledTrace>& trace, bool automatic_end) {
+void KnownTraces::insert(const std::shared_ptr<CompiledTrace>& trace,
+                         std::optional<FlushReason> automatic) {
   const Tape& tape = trace->tape();
   Cursor cursor = start();
   size_t matched = 0;
@@ -167,7 +168,7 @@ void KnownTraces::insert(const std::shared_ptr<CompiledTrace>& trace, bool autom
     cursor.segment_ = segment;
     cursor.index_ = tape.size() - matched;
   }
-  cursor.segment_->ends_[cursor.index_] = {trace, automatic_end};
+  cursor.segment_->ends_[cursor.index_] = {trace, automatic};
   has_dynamic_scalars_ |= !trace->dynamic_scalars().empty();
 }
 

@@ -11,11 +11,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "runtime/compiled_trace.h"
 #include "tape/tape.h"
+#include "trace/flush_reason.h"
 
 namespace torch_lazy {
 
@@ -24,8 +26,9 @@ class Segment {
   // An end: a window was flushed after the operations before it.
   struct End {
     std::shared_ptr<CompiledTrace> trace;
-    // Flushed as soon as it is reached (a limit or a period), not only when something asks for it.
-    bool automatic = false;
+    // Why it is flushed as soon as it is reached (a limit, a period or a seam); none where only
+    // something that asks for it does.
+    std::optional<FlushReason> automatic;
   };
 
   // Operations [from, size) of the trace's tape. The root of a tree is an empty segment.
@@ -115,7 +118,7 @@ bool follows(const CompiledTrace& trace, const Tape& tape, size_t from);
 class KnownTraces {
  public:
   // Makes the trace matchable from the root on.
-  void insert(const std::shared_ptr<CompiledTrace>& trace, bool automatic_end);
+  void insert(const std::shared_ptr<CompiledTrace>& trace, std::optional<FlushReason> automatic);
   bool empty() const { return root_.side_exits_[0].by_words.empty(); }
   Cursor start() { return Cursor(this); }
 

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/config.h"
 #include "base/metrics.h"
 
 namespace torch_lazy {
@@ -51,18 +50,19 @@ void Learner::admit_ready_traces() {
     awaited_traces_.erase(ready.trace.get());
     awaited_[i] = std::move(awaited_.back());
     awaited_.pop_back();
-    if (ready.trace->version()) known_[ready.key].insert(ready.trace, ready.automatic_end);
+    if (ready.trace->version()) known_[ready.key].insert(ready.trace, ready.automatic);
   }
 }
 
-void Learner::await(const TraceKey& key, std::shared_ptr<CompiledTrace> trace, bool automatic_end) {
+void Learner::await(const TraceKey& key, std::shared_ptr<CompiledTrace> trace,
+                    std::optional<FlushReason> automatic) {
   if (!awaited_traces_.insert(trace.get()).second) return;
   if (trace->finished())
     finished_seen_ = 0;  // by another thread: admitted when the next window starts
-  awaited_.push_back({key, std::move(trace), automatic_end});
+  awaited_.push_back({key, std::move(trace), automatic});
 }
 
-WindowState Learner::record_profile(Window& window, bool automatic_end) {
+WindowState Learner::record_profile(Window& window, std::optional<FlushReason> automatic) {
   if (!window.slots_valid()) return WindowState::kCold;
   Tape& tape = window.tape();
   const std::vector<uint32_t> words = dynamic_scalar_words(tape);
@@ -80,7 +80,7 @@ WindowState Learner::record_profile(Window& window, bool automatic_end) {
         compiled_trace(owner_, tape, history->dynamic_scalars(words), window.live(),
                        {window.device(), window.key().state.deterministic_algorithms()},
                        window.age()),
-        automatic_end);
+        automatic);
   return WindowState::kWarm;
 }
 

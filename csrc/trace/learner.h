@@ -4,9 +4,11 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
+#include "base/config.h"
 #include "runtime/trace_cache.h"
 #include "trace/flush_reason.h"
 #include "trace/known_traces.h"
@@ -32,10 +34,14 @@ class Learner {
   // A window begins. Returns the traces that it may follow, null if there are none.
   KnownTraces* start_window(const TraceKey& key);
   // Records the window's profile. Where it was recorded before, its trace is queued for compiling,
-  // and matchable in windows that begin once that is done. `automatic_end`: see Segment::End.
-  WindowState record_profile(Window& window, bool automatic_end);
+  // and matchable in windows that begin once that is done. `automatic`: see Segment::End.
+  WindowState record_profile(Window& window, std::optional<FlushReason> automatic);
   // Where eager windows are flushed so that what follows repeats.
   Seams& seams() { return seams_; }
+  // An operation was added to an eager window.
+  bool at_seam(Window& window) {
+    return seams_.at_seam(window.tape()) && window.slots_valid() && config().defer != Defer::kNever;
+  }
   // Another thread records from now on. Of traces that no other recorder finds nothing is left.
   void begin_thread();
 
@@ -44,13 +50,14 @@ class Learner {
   struct Awaited {
     TraceKey key;
     std::shared_ptr<CompiledTrace> trace;
-    bool automatic_end;
+    std::optional<FlushReason> automatic;
   };
 
   void forget();
   void forget_if_cache_was_emptied();
   void admit_ready_traces();
-  void await(const TraceKey& key, std::shared_ptr<CompiledTrace> trace, bool automatic_end);
+  void await(const TraceKey& key, std::shared_ptr<CompiledTrace> trace,
+             std::optional<FlushReason> automatic);
 
   const TraceOwner owner_;
   std::map<TraceKey, KnownTraces> known_;

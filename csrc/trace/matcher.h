@@ -31,10 +31,10 @@ class Matcher {
   // After match() has said no.
   std::string why_not(const Tape& tape) const { return describe_guard_failure(cursor_, tape); }
 
-  // Every known trace that came here was flushed here by the recorder itself.
-  bool must_flush() const {
+  // Why every known trace that came here was flushed here by the recorder itself, where it was.
+  std::optional<FlushReason> must_flush() const {
     const Segment::End* end = cursor_.end();
-    return end && end->automatic && cursor_.at_leaf();
+    return end && cursor_.at_leaf() ? end->automatic : std::nullopt;
   }
   // The trace that ends after the operations on the tape; null if none does.
   CompiledTrace* ended(const Tape& tape) {

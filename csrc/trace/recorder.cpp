@@ -175,9 +175,10 @@ void Recorder::close(RecordingGuard& lock, Flush flush) {
   if (flush.reason != FlushReason::kSeam) learner_of(window_.key()).seams().rearm();
   // Windows that are deferred are not fed to the detector: what it knows ends with them.
   if (window_.was_guessed_wrong()) matcher_.note_wrong_guess(window_.tape());
-  if (flush.reason == FlushReason::kPeriod && window_.mode() == Window::Mode::kEager)
+  const bool eager = window_.mode() == Window::Mode::kEager;
+  if (eager && flush.reason == FlushReason::kPeriod)
     period_.restart_window();
-  else
+  else if (!eager || flush.reason != FlushReason::kSeam)  // behind which the stream goes on
     period_.reset();
   window_.close(lock);
 }

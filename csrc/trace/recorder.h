@@ -14,6 +14,7 @@
 
 #include <exception>
 #include <memory>
+#include <optional>
 
 #include "base/api.h"
 #include "base/config.h"
@@ -99,9 +100,9 @@ class Recorder {
   Learner& learner_of(const TraceKey& key) {
     return key.state.deterministic_algorithms() ? deterministic_learner_ : learner_;
   }
-  WindowState record_profile(bool automatic_end) {
+  WindowState record_profile(std::optional<FlushReason> automatic) {
     if (!deferring_) return WindowState::kCold;
-    return learner_of(window_.key()).record_profile(window_, automatic_end);
+    return learner_of(window_.key()).record_profile(window_, automatic);
   }
   using Others = c10::SmallVector<Recorder*, 1>;
   void resolve_unusual(const ValueBinding& binding, StorageState& storage, bool writes);
@@ -140,16 +141,20 @@ class Recorder {
   void look_at_device(RecordingGuard& lock);
   // An operation was added: flushes where the window has reached its period, a seam or a limit.
   void flush_if_due(RecordingGuard& lock, bool deferred) {
-    if (deferred ? matcher_.must_flush() : period_.at_boundary())
-      close(lock, {FlushReason::kPeriod});
-    else if (!deferred && deferring_ && learner_of(window_.key()).seams().at_seam(window_.tape()))
-      close(lock, {FlushReason::kSeam});
+    if (const auto reason = deferred ? matcher_.must_flush() : eager_end())
+      close(lock, {*reason});
     else if (int64_t(window_.tape().size()) >=
              config().window_operations.load(std::memory_order_relaxed))
       close(lock, {FlushReason::kOperationsLimit});
     else if (window_.mode() == Window::Mode::kDeferring &&
              window_.held_bytes() > window_.most_held_bytes())
       close(lock, {FlushReason::kBytesLimit});
+  }
+
+  std::optional<FlushReason> eager_end() {
+    if (period_.at_boundary()) return FlushReason::kPeriod;
+    const bool at_seam = deferring_ && learner_of(window_.key()).at_seam(window_);
+    return at_seam ? std::optional(FlushReason::kSeam) : std::nullopt;
   }
 
   // --- Ends of windows; the lock is held, and released while the window runs

@@ -48,9 +48,10 @@ class Seams {
     int seen = 0, futile = 0;
     std::vector<uint64_t> signatures;  // of the last window, by operation
   };
+  using Signatures = std::array<uint64_t, kOperations>;
   struct Seam {
-    std::array<uint64_t, kOperations> signatures;  // of the operations up to it
-    const OperatorInfo* op;                        // the last of them, and its line
+    Signatures signatures;   // of the operations up to it
+    const OperatorInfo* op;  // the last of them, and its line
     LocationId location;
     bool armed = true;
     int flushes_in_vain = 0;
@@ -59,10 +60,13 @@ class Seams {
   static constexpr size_t kNone = SIZE_MAX;
 
   void end_window(bool repeated);
+  static size_t first_of_its_own(c10::ArrayRef<uint64_t> signatures, size_t begin);
   bool is_at_seam(const Tape& tape);
-  bool add(const Tape& tape, c10::ArrayRef<uint64_t> signatures, size_t begin);
+  // That begins with the tape's operation `begin`. False: it is known, or there are too many.
+  bool add(const Tape& tape, size_t begin);
 
-  std::unordered_map<uint64_t, End> ends_;  // by operators and lines of the last kLeast operations
+  // By operators and lines of the last kLeast operations, and the seam behind which they began.
+  std::unordered_map<uint64_t, End> ends_;
   std::vector<Seam> seams_;
   size_t begun_at_ = kNone;  // the seam behind which the open window began
   size_t reached_ = kNone;   // at which it is about to be flushed

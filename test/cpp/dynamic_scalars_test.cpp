@@ -176,7 +176,7 @@ TEST(ScalarHistory, SharesANumberAmongPlacesThatWereAlwaysEqual) {
 TEST(KnownTraces, MatchAnyNumberWhereOneIsPromoted) {
   KnownTraces known;
   const auto trace = trace_of(scaled_sum(0.5, 2), {0});
-  known.insert(trace, false);
+  known.insert(trace, std::nullopt);
 
   EXPECT_EQ(followed(known, scaled_sum(0.5, 2)), trace.get());
   EXPECT_EQ(followed(known, scaled_sum(0.75, 2)), trace.get());
@@ -195,7 +195,7 @@ TEST(KnownTraces, MatchEqualBitsWhereANumberIsShared) {
   const auto trace = std::make_shared<CompiledTrace>(
       std::move(masked), history.dynamic_scalars(words), std::vector<bool>(), TraceConditions());
   KnownTraces known;
-  known.insert(trace, false);
+  known.insert(trace, std::nullopt);
 
   EXPECT_EQ(followed(known, scaled_sum(0.125, 0.125)), trace.get());
   EXPECT_EQ(followed(known, scaled_sum(0.125, 0.25)), nullptr);
@@ -206,9 +206,9 @@ TEST(KnownTraces, FindTheOtherPathWhenTheFirstThatMatchedEnds) {
   const auto constants = trace_of(scaled_sum(0.5, 2), {});
   const auto dynamic = trace_of(scaled_sum(0.25, 3), {0, 1});
   const auto other_end = trace_of(scaled_sum(0.5, 2, "aten::tanh"), {});
-  known.insert(constants, false);
-  known.insert(other_end, false);
-  known.insert(dynamic, false);
+  known.insert(constants, std::nullopt);
+  known.insert(other_end, std::nullopt);
+  known.insert(dynamic, std::nullopt);
 
   EXPECT_EQ(followed(known, scaled_sum(0.5, 2)), constants.get());
   // The first number is the constant one, the second is not.

@@ -28,8 +28,8 @@ std::shared_ptr<CompiledTrace> trace_of(const TapeBuilder& window) {
 class ExpectedTrace : public ::testing::Test {
  protected:
   ExpectedTrace() {
-    traces.insert(sine, false);
-    traces.insert(cosine, false);
+    traces.insert(sine, std::nullopt);
+    traces.insert(cosine, std::nullopt);
   }
 
   // What is expected when so many operations of the window are recorded.

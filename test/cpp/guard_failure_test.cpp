@@ -18,7 +18,7 @@ std::string guard_failure(const TapeBuilder& known, const TapeBuilder& recorded,
   traces.insert(std::make_shared<CompiledTrace>(
                     known.tape.prefix(known.tape.size()), std::move(dynamic_scalars),
                     std::vector<bool>(known.tape.storages), TraceConditions()),
-                false);
+                std::nullopt);
   Matcher matcher;
   matcher.start(traces);
   Tape tape;

@@ -44,6 +44,19 @@ TEST(Signature, IsTheOperationWhereverItStands) {
   EXPECT_EQ(signature(a, 2), signature(a, 4));
 }
 
+TEST(Signature, LeavesOutWhatMayBeADynamicScalar) {
+  const auto product = [](const at::Tensor& x, const at::Scalar& number) {
+    TapeBuilder builder;
+    builder.call("aten::mul", "Tensor", {builder.input(x), testing::number(number)});
+    return signature(builder.tape, 0);
+  };
+  const at::Tensor x = at::ones({2});
+
+  EXPECT_EQ(product(x, 0.5), product(x, 0.25));
+  EXPECT_NE(product(x, int64_t(2)), product(x, int64_t(3)));
+  EXPECT_NE(product(x.to(at::kBFloat16), 0.5), product(x.to(at::kBFloat16), 0.25));
+}
+
 TEST(Seams, AreBehindTheFirstOperationsThatNewWindowsHaveInCommon) {
   Seams seams;
   note_new_windows(seams);
@@ -81,6 +94,40 @@ TEST(Seams, AreOneOnceUntilAWindowEndsOtherwise) {
   EXPECT_EQ(flushed_after(seams, window(8)), 0u);
   seams.rearm();
   EXPECT_GT(flushed_after(seams, window(8)), 0u);
+}
+
+TEST(Seams, AreNoneAtTheBeginOfAWindow) {
+  const auto window = [](bool with_sum) {
+    TapeBuilder builder;
+    if (with_sum) builder.call("aten::sum", "", {builder.input(at::ones({3})), c10::IValue()});
+    auto y = builder.input(at::ones({2, 3}));
+    for (int i = 0; i < 40; ++i) y = builder.call("aten::neg", "", {y})[0];
+    return builder.tape.prefix(builder.tape.size());
+  };
+  Seams seams;
+  for (int i = 0; i < 3; ++i) seams.note_new(window(true));
+  seams.note_new(window(false));
+
+  EXPECT_EQ(flushed_after(seams, window(false)), 0u);
+}
+
+// Layers of the same operations, and what is done `times` behind the third.
+Tape layers(size_t times) {
+  TapeBuilder builder;
+  auto y = builder.input(at::ones({2, 3}));
+  for (int layer = 0; layer < 12; ++layer) {
+    for (const char* name : {"aten::neg", "aten::abs", "aten::exp", "aten::tanh"})
+      y = builder.call(name, "", {y})[0];
+    for (size_t i = 0; layer == 2 && i < times; ++i) y = builder.call("aten::sin", "", {y})[0];
+  }
+  return builder.tape.prefix(builder.tape.size());
+}
+
+TEST(Seams, AreNotTakenForTheSameOperationsEarlier) {
+  Seams seams;
+  for (const size_t times : {1, 2, 3, 4, 5, 6}) seams.note_new(layers(times));
+
+  EXPECT_EQ(flushed_after(seams, layers(7)), 20u);  // three layers, seven sines, and one more
 }
 
 // Flushes at the seam; what follows is new each time, or has been seen.

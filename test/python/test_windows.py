@@ -257,16 +257,16 @@ def test_what_follows_an_operation_of_another_size_each_time_is_deferred(device)
         return torch.arange(length, dtype=torch.float32)
 
     for length in range(3, 20):
-        decay(labels(length).to(device), weights)
+        torch_lazy.reset_metrics()
+        result = decay(labels(length).to(device), weights)
         synchronize()
         wait_for_compiles()
-    torch_lazy.reset_metrics()
-    result = decay(labels(20).to(device), weights)
-    synchronize()
 
-    assert torch_lazy.metrics()["flushes"]["seam"] == 1
-    assert torch_lazy.metrics()["deferred"] > 60
-    same(result.cpu(), decay(labels(20), weights.cpu()))
+    metrics = torch_lazy.metrics()
+    assert metrics["flushes"] == {"seam": 1, "synchronize": 1}
+    assert metrics["windows"]["hot"] == 1
+    assert metrics["deferred"] > 60
+    same(result.cpu(), decay(labels(length), weights.cpu()))
 
 
 def test_random_operators_draw_the_cpus_numbers(device):
