@@ -24,9 +24,9 @@ A block is {block} operations, each on the result of the one before (view: on on
 torch.lazy.synchronize().
 eager  the same block on cpu tensors
 cold   a tape never seen before: {marks} untimed operations in front of each block spell a
-       number that never repeats; every operation runs at the call and is taped
-warm   the same tape again and again while it may not be deferred (config.defer = "never"):
-       every operation runs at the call and is taped
+       number that never repeats; every operation runs at the call and is taped. Nothing may be
+       deferred (config.defer = "never"), as what follows the number soon would be
+warm   the same tape again and again, as little deferred
 hot    the same tape with its executable ready: every operation is deferred, synchronize() runs
        the window
 Times are µs an operation, synchronize() included, and medians of {blocks} blocks; a ratio is the
@@ -229,7 +229,7 @@ def measure(
         block_ns["eager"] += base
         # Another order each round: no state always follows the same neighbour.
         for state in (*STATES[number % 3 :], *STATES[: number % 3]):
-            device.defer("never" if state == "warm" else "hot")
+            device.defer("hot" if state == "hot" else "never")
             device.wait_for_compiles()
             before = device.counters()
             times = time_blocks(
