@@ -40,7 +40,7 @@ class Learner {
   Seams& seams() { return seams_; }
   // An operation was added to an eager window.
   bool at_seam(Window& window) {
-    return seams_.at_seam(window.tape()) && window.slots_valid() && config().defer != Defer::kNever;
+    return window.slots_valid() && config().defer != Defer::kNever && seams_.at_seam(window.tape());
   }
   // Another thread records from now on. Of traces that no other recorder finds nothing is left.
   void begin_thread();
