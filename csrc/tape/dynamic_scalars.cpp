@@ -46,65 +46,24 @@ class Walker {
   }
 
   void input(uint64_t header) {
-    const uint64_t shape = words_[at_ + 3];
-    if (dtypes_) {
-      const uint32_t value = word_payload(header);
-      if (value >= dtypes_->size()) dtypes_->resize(value + 1);
-      (*dtypes_)[value] = c10::ScalarType(shape & 0xff);
-      tensors_.push_back(c10::ScalarType(shape & 0xff));
-    }
-    at_ += 5 + 2 * (shape >> 32);
+    if (!dtypes_) return;
+    const auto dtype = c10::ScalarType(words_[at_ + 3] & 0xff);
+    const uint32_t value = word_payload(header);
+    if (value >= dtypes_->size()) dtypes_->resize(value + 1);
+    (*dtypes_)[value] = dtype;
+    tensors_.push_back(dtype);
   }
 
   void step() {
     const uint64_t header = words_[at_];
     const uint32_t payload = word_payload(header);
-    switch (word_tag(header)) {
-      case Tag::kValue:
-        if (dtypes_) tensors_.push_back((*dtypes_)[payload]);
-        [[fallthrough]];
-      case Tag::kNone:
-      case Tag::kUndefined:
-      case Tag::kGenerator:
-      case Tag::kBool:
-      case Tag::kDevice:
-        at_ += 1;
-        return;
-      case Tag::kInput:
-      case Tag::kCpuTensor:
-        return input(header);
-      case Tag::kNumber:
-        if (c10::ScalarType(word_aux(header)) == c10::ScalarType::Double) number(at_ + 1);
-        at_ += 3;
-        return;
-      case Tag::kDouble:
-        number(at_ + 1);
-        [[fallthrough]];
-      case Tag::kInt:
-        at_ += 2;
-        return;
-      case Tag::kComplex:
-        at_ += 3;
-        return;
-      case Tag::kString:
-        at_ += 1 + (payload + 7) / 8;
-        return;
-      case Tag::kIntList:
-      case Tag::kDoubleList:
-      case Tag::kBoolList:
-        at_ += 1 + payload;
-        return;
-      case Tag::kList:
-      case Tag::kTensorList:
-      case Tag::kOptionalTensorList:
-        at_ += 1;
-        for (uint32_t i = 0; i < payload; ++i) step();
-        return;
-      case Tag::kOffsets:
-        at_ += 4 + words_[at_ + 1];
-        return;
-    }
-    TORCH_INTERNAL_ASSERT(false, "unknown tag on the tape");
+    const Tag tag = word_tag(header);
+    if (tag == Tag::kValue && dtypes_) tensors_.push_back((*dtypes_)[payload]);
+    if (tag == Tag::kInput || tag == Tag::kCpuTensor) input(header);
+    if (is_real_number(header)) number(at_ + 1);
+    at_ += argument_size(words_, at_);
+    if (tag == Tag::kList || tag == Tag::kTensorList || tag == Tag::kOptionalTensorList)
+      for (uint32_t i = 0; i < payload; ++i) step();
   }
 
   c10::ArrayRef<uint64_t> words_;

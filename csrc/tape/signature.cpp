@@ -37,69 +37,24 @@ void add_arguments(Mixer& mixer, c10::ArrayRef<uint64_t> words, bool without_num
   for (size_t at = 0; at < words.size();) {
     const uint64_t word = words[at];
     const uint64_t without_payload = word & 0xffffffff;
+    const size_t size = argument_size(words, at);
     switch (word_tag(word)) {
       case Tag::kOffsets:  // behind all arguments
         return;
       case Tag::kValue:
         mixer.add(without_payload);
-        ++at;
         break;
       case Tag::kInput:
-      case Tag::kCpuTensor: {
+      case Tag::kCpuTensor:
         // Storage slot, bytes, dtype and dimensions, offset; then sizes and strides.
-        const size_t dims = words[at + 3] >> 32;
         mixer.add(without_payload);
         mixer.add(words[at + 3]);
-        mixer.add(words.slice(at + 5, 2 * dims));
-        at += 5 + 2 * dims;
-        break;
-      }
-      case Tag::kDouble:
-        mixer.add(words.slice(at, without_numbers ? 1 : 2));
-        at += 2;
-        break;
-      case Tag::kNumber: {
-        const bool real = c10::ScalarType(word_aux(word)) == c10::ScalarType::Double;
-        mixer.add(words.slice(at, real && without_numbers ? 1 : 3));
-        at += 3;
-        break;
-      }
-      case Tag::kComplex:
-        mixer.add(words.slice(at, 3));
-        at += 3;
-        break;
-      case Tag::kInt:
-        mixer.add(words.slice(at, 2));
-        at += 2;
-        break;
-      case Tag::kString: {
-        const size_t count = 1 + (word_payload(word) + 7) / 8;
-        mixer.add(words.slice(at, count));
-        at += count;
-        break;
-      }
-      case Tag::kIntList:
-      case Tag::kDoubleList:
-      case Tag::kBoolList: {
-        const size_t count = 1 + word_payload(word);
-        mixer.add(words.slice(at, count));
-        at += count;
-        break;
-      }
-      case Tag::kNone:
-      case Tag::kUndefined:
-      case Tag::kBool:
-      case Tag::kDevice:
-      case Tag::kGenerator:
-      case Tag::kList:  // the elements of lists are arguments of their own
-      case Tag::kTensorList:
-      case Tag::kOptionalTensorList:
-        mixer.add(word);
-        ++at;
+        mixer.add(words.slice(at + 5, size - 5));
         break;
       default:
-        TORCH_INTERNAL_ASSERT(false, "unknown tag on the tape");
+        mixer.add(words.slice(at, without_numbers && is_real_number(word) ? 1 : size));
     }
+    at += size;
   }
 }
 

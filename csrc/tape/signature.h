@@ -1,4 +1,4 @@
-// What an operation on a tape is, wherever it stands.
+// What an operation on a tape is, whatever stands before it.
 #pragma once
 
 #include <cstddef>

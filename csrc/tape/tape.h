@@ -70,6 +70,49 @@ constexpr uint32_t word_payload(uint64_t word) {
   return uint32_t(word >> 32);
 }
 
+// The head of a real number, a wrapped one too, whose bits are the next word.
+constexpr bool is_real_number(uint64_t word) {
+  return word_tag(word) == Tag::kDouble ||
+         (word_tag(word) == Tag::kNumber && c10::ScalarType(word_aux(word)) == c10::kDouble);
+}
+
+// How many words the argument that begins at `at` has; of a list only its head, since the elements
+// are arguments of their own.
+inline size_t argument_size(c10::ArrayRef<uint64_t> words, size_t at) {
+  const uint64_t header = words[at];
+  const size_t payload = word_payload(header);
+  switch (word_tag(header)) {
+    case Tag::kNone:
+    case Tag::kUndefined:
+    case Tag::kValue:
+    case Tag::kBool:
+    case Tag::kDevice:
+    case Tag::kGenerator:
+    case Tag::kList:
+    case Tag::kTensorList:
+    case Tag::kOptionalTensorList:
+      return 1;
+    case Tag::kInt:
+    case Tag::kDouble:
+      return 2;
+    case Tag::kNumber:
+    case Tag::kComplex:
+      return 3;
+    case Tag::kInput:
+    case Tag::kCpuTensor:
+      return 5 + 2 * (words[at + 3] >> 32);
+    case Tag::kString:
+      return 1 + (payload + 7) / 8;
+    case Tag::kIntList:
+    case Tag::kDoubleList:
+    case Tag::kBoolList:
+      return 1 + payload;
+    case Tag::kOffsets:
+      return 4 + words[at + 1];
+  }
+  TORCH_INTERNAL_ASSERT(false, "unknown tag on the tape");
+}
+
 // Flags of a tensor as it is passed, beside the metadata of its value.
 enum TensorFlag : uint8_t { kConj = 1, kNeg = 2, kWrappedNumber = 4 };
 

@@ -18,13 +18,6 @@ uint64_t hash_of_end(const Tape& tape) {
   return hash;
 }
 
-std::vector<uint64_t> signatures_of(const Tape& tape, size_t begin, size_t most) {
-  std::vector<uint64_t> signatures;
-  const size_t end = std::min(tape.size(), begin + most);
-  for (size_t i = begin; i < end; ++i) signatures.push_back(signature(tape, i));
-  return signatures;
-}
-
 size_t common_end(c10::ArrayRef<uint64_t> a, c10::ArrayRef<uint64_t> b) {
   const size_t most = std::min(a.size(), b.size());
   size_t count = 0;
@@ -47,12 +40,14 @@ void Seams::note_new(const Tape& tape) {
     return;
   }
   if (end.futile >= kMostFutile) return;
-  std::vector<uint64_t> signatures = signatures_of(tape, 0, tape.size());
+  std::vector<uint64_t> signatures;
+  for (size_t i = 0; i < tape.size(); ++i) signatures.push_back(signature(tape, i));
   if (!end.signatures.empty()) {
     const size_t common = common_end(signatures, end.signatures);
     // What is alike as a whole differs in something that no seam parts.
     const size_t begin = first_of_its_own(signatures, signatures.size() - common);
-    if (begin == 0 || begin + kLeast > signatures.size() || !add(tape, begin)) ++end.futile;
+    if (begin == 0 || begin + kLeast > signatures.size() || !add(tape, signatures, begin))
+      ++end.futile;
   }
   end.signatures = std::move(signatures);
   if (end.futile >= kMostFutile) end.signatures = {};
@@ -72,10 +67,10 @@ size_t Seams::first_of_its_own(c10::ArrayRef<uint64_t> signatures, size_t begin)
   return signatures.size();
 }
 
-bool Seams::add(const Tape& tape, size_t begin) {
+bool Seams::add(const Tape& tape, c10::ArrayRef<uint64_t> signatures, size_t begin) {
   const Tape::Entry& last = tape.entry(begin + kOperations - 1);
   Seam seam{.signatures = {}, .op = last.op, .location = last.location};
-  std::ranges::copy(signatures_of(tape, begin, kOperations), seam.signatures.begin());
+  std::ranges::copy(signatures.slice(begin, kOperations), seam.signatures.begin());
   const auto known = std::ranges::find(seams_, seam.signatures, &Seam::signatures);
   if (known != seams_.end()) return false;
   if (seams_.size() < kMostSeams) {

@@ -48,10 +48,9 @@ class Seams {
     int seen = 0, futile = 0;
     std::vector<uint64_t> signatures;  // of the last window, by operation
   };
-  using Signatures = std::array<uint64_t, kOperations>;
   struct Seam {
-    Signatures signatures;   // of the operations up to it
-    const OperatorInfo* op;  // the last of them, and its line
+    std::array<uint64_t, kOperations> signatures;  // of the operations up to it
+    const OperatorInfo* op;                        // the last of them, and its line
     LocationId location;
     bool armed = true;
     int flushes_in_vain = 0;
@@ -63,7 +62,7 @@ class Seams {
   static size_t first_of_its_own(c10::ArrayRef<uint64_t> signatures, size_t begin);
   bool is_at_seam(const Tape& tape);
   // That begins with the tape's operation `begin`. False: it is known, or there are too many.
-  bool add(const Tape& tape, size_t begin);
+  bool add(const Tape& tape, c10::ArrayRef<uint64_t> signatures, size_t begin);
 
   // By operators and lines of the last kLeast operations, and the seam behind which they began.
   std::unordered_map<uint64_t, End> ends_;
