@@ -102,14 +102,10 @@ class WholeSource {
   // Of a view of the same places of another array.
   Value* base_of(Node* view) {
     Value* const array = view->input(0);
-    auto layout = layout_at(view, 1);
     const TensorInfo info = info_of(array);
-    if (!layout || !info.same_layout(whole_) || !primitive::has_type(info.dtype)) return nullptr;
-    if (array->node()->kind() == c10::prim::Param) {
-      if (input_offsets_.empty()) return nullptr;
-      layout->offset -= input_offsets_[array->offset()];
-    }
-    if (*layout != region_) return nullptr;
+    if (!info.same_layout(whole_) || !primitive::has_type(info.dtype) ||
+        layout_of_view(view, input_offsets_) != region_)
+      return nullptr;
     const auto found = written_.find(array);
     Value* const whole = found == written_.end() ? array : found->second;
     return is_at_hand(whole, info) || pay(kLoadCost) ? whole : nullptr;
@@ -276,15 +272,6 @@ Value* choice_of(GraphBuilder& builder, Node* write, c10::IntArrayRef input_offs
   return ChoiceMaker(builder, whole, input_offsets).of(write);
 }
 
-void replace(Value* value, Value* choice) {
-  if (value->hasDebugName()) {
-    const std::string name = value->debugName();
-    value->setDebugName("");
-    choice->setDebugName(name);
-  }
-  value->replaceAllUsesWith(choice);
-}
-
 }  // namespace
 
 std::shared_ptr<Graph> choose_writes(std::shared_ptr<Graph> graph, c10::IntArrayRef input_offsets) {
@@ -296,11 +283,11 @@ std::shared_ptr<Graph> choose_writes(std::shared_ptr<Graph> graph, c10::IntArray
   for (Node* write : writes) {
     builder.insert_before(write);
     if (Value* const choice = choice_of(builder, write, input_offsets)) {
-      replace(write->output(), choice);
-      continue;
+      move_name(write->output(), choice);
+      write->output()->replaceAllUsesWith(choice);
+    } else {
+      destroy_unused(builder.inserted());
     }
-    const std::vector<Node*> made = builder.inserted();
-    for (size_t i = made.size(); i-- > 0;) made[i]->destroy();
   }
   builder.order_constants();
   remove_dead_code(*graph, is_pure);

@@ -1,7 +1,5 @@
 #include "passes/dead_code.h"
 
-#include <vector>
-
 namespace torch_lazy {
 namespace {
 
@@ -33,6 +31,11 @@ void remove_dead_code(Graph& graph, const std::function<bool(const Node&)>& remo
     for (Node* const unpacking : unpackings) unpacking->destroy();
     node->destroy();
   }
+}
+
+void destroy_unused(const std::vector<Node*>& nodes) {
+  for (size_t i = nodes.size(); i-- > 0;)
+    if (!nodes[i]->hasUses()) nodes[i]->destroy();
 }
 
 }  // namespace torch_lazy

@@ -4,6 +4,7 @@
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <functional>
+#include <vector>
 
 namespace torch_lazy {
 
@@ -12,5 +13,8 @@ namespace torch_lazy {
 // next one is.
 void remove_dead_code(torch::jit::Graph& graph,
                       const std::function<bool(const torch::jit::Node&)>& removable);
+
+// Destroys those of the nodes that nothing reads, the last of them first.
+void destroy_unused(const std::vector<torch::jit::Node*>& nodes);
 
 }  // namespace torch_lazy

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "ir/node_operator.h"
+#include "passes/dead_code.h"
 #include "passes/decompose_rules.h"
 
 namespace torch_lazy {
@@ -41,8 +42,7 @@ std::shared_ptr<Graph> decompose(std::shared_ptr<Graph> graph, c10::IntArrayRef 
   }
   builder.order_constants();
   // Arguments that only the replaced nodes had; a list before its elements.
-  for (size_t i = folded.size(); i-- > 0;)
-    if (!folded[i]->hasUses()) folded[i]->destroy();
+  destroy_unused(folded);
   return graph;
 }
 

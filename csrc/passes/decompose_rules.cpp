@@ -6,6 +6,7 @@
 
 #include "ir/node_operator.h"
 #include "ops/primitive.h"
+#include "passes/dead_code.h"
 
 namespace torch_lazy {
 
@@ -199,11 +200,6 @@ bool is_plain(const Node* node) {
   return true;
 }
 
-void discard(const std::vector<Node*>& nodes) {
-  for (size_t i = nodes.size(); i-- > 0;)
-    if (!nodes[i]->hasUses()) nodes[i]->destroy();
-}
-
 }  // namespace
 
 bool decompose_node(GraphBuilder& builder, Node* node, const Rule& rule) {
@@ -216,7 +212,7 @@ bool decompose_node(GraphBuilder& builder, Node* node, const Rule& rule) {
     // The rule depends on a number that is an argument of the window.
   }
   if (!applies) {
-    discard(builder.inserted());
+    destroy_unused(builder.inserted());
     return false;
   }
   for (const auto& [index, value] : decomposition.finished()) {

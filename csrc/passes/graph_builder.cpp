@@ -119,6 +119,13 @@ bool is_wrapped_number(const Value* value) {
          constant->toTensor().unsafeGetTensorImpl()->is_wrapped_number();
 }
 
+void move_name(Value* from, Value* to) {
+  if (!from->hasDebugName() || to->hasDebugName()) return;
+  const std::string name = from->debugName();
+  from->setDebugName("");
+  to->setDebugName(name);
+}
+
 GraphBuilder::GraphBuilder(Graph& graph, c10::IntArrayRef input_offsets)
     : graph_(graph), input_offsets_(input_offsets) {}
 

@@ -54,6 +54,9 @@ std::optional<at::Scalar> constant_number(const torch::jit::Value* value);
 // A tensor constant that stands for a Python number: it yields to other operands' dtypes.
 bool is_wrapped_number(const torch::jit::Value* value);
 
+// The name of `from`, where it has one, goes to `to`, where that has none.
+void move_name(torch::jit::Value* from, torch::jit::Value* to);
+
 // Constants are at the head of the graph, made once for many arguments each (constant_uses.h). Not
 // for graphs with blocks.
 class GraphBuilder {

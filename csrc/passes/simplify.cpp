@@ -73,11 +73,6 @@ class Simplifier {
     merge(node);
   }
 
-  static void destroy_unused(const std::vector<Node*>& made) {
-    for (size_t i = made.size(); i-- > 0;)
-      if (!made[i]->hasUses()) made[i]->destroy();
-  }
-
   // A gather fails on data, so it is not pure: another one of the same indices takes its place.
   bool move_gather(Node* node) {
     Value* const moved = gather_of_operands(builder_, node);
@@ -209,11 +204,7 @@ class Simplifier {
     if (!can_replace(value, other)) return false;
     if (outputs_.erase(value) != 0) {
       outputs_.insert(other);
-      const std::string name = value->hasDebugName() ? value->debugName() : "";
-      if (!name.empty() && !other->hasDebugName()) {
-        value->setDebugName("");
-        other->setDebugName(name);
-      }
+      move_name(value, other);
     }
     value->replaceAllUsesWith(other);
     return true;

@@ -189,13 +189,8 @@ Value* base_of_whole_view(Node* node, c10::IntArrayRef input_offsets) {
   Value* const base = node->input(0);
   const TensorInfo view = info_of(node->output()), info = info_of(base);
   if (view.sizes != info.sizes || !same_strides(view, info)) return nullptr;
-  int64_t start = 0;
-  if (base->node()->kind() == c10::prim::Param) {
-    if (base->offset() >= input_offsets.size()) return nullptr;
-    start = input_offsets[base->offset()];
-  }
-  const auto offset = constant_value(node->input(3));
-  return offset && offset->isInt() && offset->toInt() == start ? base : nullptr;
+  const auto layout = layout_of_view(node, input_offsets);
+  return layout && layout->offset == 0 ? base : nullptr;
 }
 
 // ---- Constant tensors ----

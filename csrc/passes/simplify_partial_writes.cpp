@@ -31,6 +31,15 @@ std::optional<Layout> layout_at(const Node* node, size_t first) {
   return layout;
 }
 
+std::optional<Layout> layout_of_view(const Node* view, c10::IntArrayRef input_offsets) {
+  auto layout = layout_at(view, 1);
+  const Value* const base = view->input(0);
+  if (!layout || base->node()->kind() != c10::prim::Param) return layout;
+  if (base->offset() >= input_offsets.size()) return std::nullopt;
+  layout->offset -= input_offsets[base->offset()];
+  return layout;
+}
+
 std::optional<Layout> written_region(const Value* value) {
   const Node* const node = value->node();
   if (node->kind() != c10::aten::as_strided_scatter) return std::nullopt;

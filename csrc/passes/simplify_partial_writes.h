@@ -11,6 +11,9 @@ namespace torch_lazy {
 
 // Sizes, strides and offset from argument `first` on, where they are constants.
 std::optional<Layout> layout_at(const torch::jit::Node* node, size_t first);
+// Of a view, from its base's first element: the offset of a view of an input counts from another
+// place. None where that is not known.
+std::optional<Layout> layout_of_view(const torch::jit::Node* view, c10::IntArrayRef input_offsets);
 // Where a partial write of a value that a node made goes, from the value's first element. The
 // offset of a write to an input counts from another place.
 std::optional<Layout> written_region(const torch::jit::Value* value);
