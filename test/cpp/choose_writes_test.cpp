@@ -9,6 +9,8 @@
 namespace torch_lazy {
 namespace {
 
+using testing::kExp;
+using testing::kOneWrite;
 using testing::Names;
 using testing::Simplified;
 
@@ -21,27 +23,6 @@ struct Chosen : Simplified {
   int64_t count(const char* name) const { return std::ranges::count(operators(), name); }
 };
 
-// exp(a), and what its columns are called.
-const std::string kBase = R"(
-  %column : int[] = prim::Constant[value=[2, 1]]()
-  %columns : int[] = prim::Constant[value=[2, 2]]()
-  %strides : int[] = prim::Constant[value=[3, 1]]()
-  %every_second : int[] = prim::Constant[value=[3, 2]]()
-  %zero : int = prim::Constant[value=0]()
-  %two : int = prim::Constant[value=2]()
-  %half : float = prim::Constant[value=0.5]()
-  %sizes_of_row : int[] = prim::Constant[value=[2]]()
-  %strides_of_row : int[] = prim::Constant[value=[3]]()
-  %e : M = aten::exp(%a)
-)";
-
-// Column 0 of exp(a) is negated in place, as %s1.
-const std::string kOneWrite = kBase + R"(
-  %v0 : Float(2, 1, strides=[3, 1], device=cpu) = aten::as_strided(%e, %column, %strides, %zero)
-  %w0 : Float(2, 1, strides=[1, 1], device=cpu) = aten::neg(%v0)
-  %s1 : M = aten::as_strided_scatter(%e, %w0, %column, %strides, %zero)
-)";
-
 TEST(ChooseWrites, OfWhatIsAtTheSamePlaces) {
   const Chosen graph(kOneWrite + R"(
   %t : M = aten::tanh(%s1)
@@ -53,7 +34,7 @@ TEST(ChooseWrites, OfWhatIsAtTheSamePlaces) {
 }
 
 TEST(ChooseWrites, OfNumbers) {
-  const Chosen graph(kBase + R"(
+  const Chosen graph(kExp + R"(
   %f : Float(2, 1, strides=[1, 1], device=cpu) = aten::full(%column, %half, %none, %none, %none, %none)
   %s1 : M = aten::as_strided_scatter(%e, %f, %column, %strides, %one)
   %t : M = aten::tanh(%s1)
@@ -65,7 +46,7 @@ TEST(ChooseWrites, OfNumbers) {
 }
 
 TEST(ChooseWrites, OfEverySecondElement) {
-  const Chosen graph(kBase + R"(
+  const Chosen graph(kExp + R"(
   %v0 : Float(2, 2, strides=[3, 2], device=cpu) = aten::as_strided(%e, %columns, %every_second, %zero)
   %w0 : Float(2, 2, strides=[2, 1], device=cpu) = aten::neg(%v0)
   %s1 : M = aten::as_strided_scatter(%e, %w0, %columns, %every_second, %zero)
@@ -115,7 +96,7 @@ TEST(ChooseWrites, NotToWhatALibraryCallReads) {
 }
 
 TEST(ChooseWrites, NotOfComparisonsWithNumbersThatNoKernelMakes) {
-  const Chosen graph(kBase + R"(
+  const Chosen graph(kExp + R"(
   %i : Long(2, 3, strides=[3, 1], device=cpu) = aten::argsort(%b, %one, %false)
   %p : Bool(2, 3, strides=[3, 1], device=cpu) = aten::gt(%e, %x1)
   %v0 : Long(2, 1, strides=[3, 1], device=cpu) = aten::as_strided(%i, %column, %strides, %zero)
@@ -128,7 +109,7 @@ TEST(ChooseWrites, NotOfComparisonsWithNumbersThatNoKernelMakes) {
 }
 
 TEST(ChooseWrites, NotOfRoundingToDecimals) {
-  const Chosen graph(kBase + R"(
+  const Chosen graph(kExp + R"(
   %v0 : Float(2, 1, strides=[3, 1], device=cpu) = aten::as_strided(%e, %column, %strides, %zero)
   %w0 : Float(2, 1, strides=[1, 1], device=cpu) = aten::round(%v0, %two)
   %s1 : M = aten::as_strided_scatter(%e, %w0, %column, %strides, %zero)
@@ -140,7 +121,7 @@ TEST(ChooseWrites, NotOfRoundingToDecimals) {
 }
 
 TEST(ChooseWrites, NotOfDtypesWithoutKernels) {
-  const Chosen graph(kBase + R"(
+  const Chosen graph(kExp + R"(
   %uint16 : int = prim::Constant[value=27]()
   %f : UInt16(2, 1, strides=[1, 1], device=cpu) = aten::full(%column, %two, %uint16, %none, %none, %none)
   %u : UInt16(2, 3, strides=[3, 1], device=cpu) = aten::_to_copy(%e, %uint16, %none, %none, %none, %false, %none)
@@ -151,7 +132,7 @@ TEST(ChooseWrites, NotOfDtypesWithoutKernels) {
 }
 
 TEST(ChooseWrites, NotOfIntegerDivision) {
-  const Chosen graph(kBase + R"(
+  const Chosen graph(kExp + R"(
   %long : int = prim::Constant[value=4]()
   %n3 : Long(requires_grad=0, device=cpu) = prim::Constant[value={3}]()
   %floor : str = prim::Constant[value="floor"]()

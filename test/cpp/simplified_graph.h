@@ -32,6 +32,27 @@ inline std::string with_types(std::string body) {
   return text;
 }
 
+// exp(a), and what its columns are called.
+inline const std::string kExp = R"(
+  %column : int[] = prim::Constant[value=[2, 1]]()
+  %columns : int[] = prim::Constant[value=[2, 2]]()
+  %strides : int[] = prim::Constant[value=[3, 1]]()
+  %every_second : int[] = prim::Constant[value=[3, 2]]()
+  %zero : int = prim::Constant[value=0]()
+  %two : int = prim::Constant[value=2]()
+  %half : float = prim::Constant[value=0.5]()
+  %sizes_of_row : int[] = prim::Constant[value=[2]]()
+  %strides_of_row : int[] = prim::Constant[value=[3]]()
+  %e : M = aten::exp(%a)
+)";
+
+// Column 0 of exp(a) is negated in place, as %s1.
+inline const std::string kOneWrite = kExp + R"(
+  %v0 : Float(2, 1, strides=[3, 1], device=cpu) = aten::as_strided(%e, %column, %strides, %zero)
+  %w0 : Float(2, 1, strides=[1, 1], device=cpu) = aten::neg(%v0)
+  %s1 : M = aten::as_strided_scatter(%e, %w0, %column, %strides, %zero)
+)";
+
 struct Simplified {
   std::shared_ptr<torch::jit::Graph> before, after;
 

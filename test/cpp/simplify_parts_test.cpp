@@ -5,22 +5,9 @@
 namespace torch_lazy {
 namespace {
 
+using testing::kOneWrite;
 using testing::Names;
 using testing::Simplified;
-
-// Column 0 of exp(a) is negated in place, as %s1.
-const std::string kOneWrite = R"(
-  %column : int[] = prim::Constant[value=[2, 1]]()
-  %columns : int[] = prim::Constant[value=[2, 2]]()
-  %strides : int[] = prim::Constant[value=[3, 1]]()
-  %zero : int = prim::Constant[value=0]()
-  %sizes_of_row : int[] = prim::Constant[value=[2]]()
-  %strides_of_row : int[] = prim::Constant[value=[3]]()
-  %e : M = aten::exp(%a)
-  %v0 : Float(2, 1, strides=[3, 1], device=cpu) = aten::as_strided(%e, %column, %strides, %zero)
-  %w0 : Float(2, 1, strides=[1, 1], device=cpu) = aten::neg(%v0)
-  %s1 : M = aten::as_strided_scatter(%e, %w0, %column, %strides, %zero)
-)";
 
 TEST(Simplify, ReadsWhatAPartialWriteWrote) {
   const Simplified graph(kOneWrite + R"(

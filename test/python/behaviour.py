@@ -47,6 +47,27 @@ def hot(fn: Callable[..., Any], *args: Any, runs: int = RUNS_UNTIL_HOT) -> Any:
     return result
 
 
+def run_hot(fn: Callable[..., Any], *inputs: torch.Tensor) -> Any:
+    """The result on the device once its window is hot."""
+    on_device = [value.to(LAZY) for value in inputs]
+    hot(fn, *on_device)
+    before = torch_lazy.metrics()["windows"]["hot"]
+    result = fn(*on_device)
+    synchronize()
+    assert torch_lazy.metrics()["windows"]["hot"] > before
+    return result
+
+
+def library_calls(fn: Callable[..., Any], *inputs: torch.Tensor) -> list[str]:
+    """The operators that its hot window leaves to the library."""
+    run_hot(fn, *inputs)
+    on_device = [value.to(LAZY) for value in inputs]
+    with torch_lazy.profile() as profile:
+        fn(*on_device)
+        synchronize()
+    return [step.name for step in profile.summary.steps if step.name.startswith("aten::")]
+
+
 def each_run(fn: Callable[..., Any], *args: Any, runs: int = RUNS_UNTIL_HOT) -> list[Any]:
     """As `hot`, but keeps the results of every pass, the first, eager one included."""
     results = []

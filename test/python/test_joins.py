@@ -8,29 +8,9 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
-from behaviour import hot
+from behaviour import library_calls, run_hot
 
 import torch_lazy
-
-
-def run_hot(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
-    """The result on the device once its window is hot."""
-    on_device = [value.to("lazy") for value in inputs]
-    hot(function, *on_device)
-    before = torch_lazy.metrics()["windows"]["hot"]
-    result = function(*on_device)
-    torch_lazy.synchronize()
-    assert torch_lazy.metrics()["windows"]["hot"] > before
-    return result
-
-
-def library_calls(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> list[str]:
-    run_hot(function, *inputs)
-    on_device = [value.to("lazy") for value in inputs]
-    with torch_lazy.profile() as profile:
-        function(*on_device)
-        torch_lazy.synchronize()
-    return [step.name for step in profile.summary.steps if step.name.startswith("aten::")]
 
 
 def life(cells: torch.Tensor) -> torch.Tensor:

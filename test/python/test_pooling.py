@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 import torch
 import torch.nn.functional as F
-from behaviour import EXECUTION_DEVICE, hot
+from behaviour import EXECUTION_DEVICE, hot, library_calls, run_hot
 
 import torch_lazy
 
@@ -26,37 +26,22 @@ def results(pool: Pool, x: torch.Tensor) -> list[torch.Tensor]:
 
 
 def check(pool: Pool, x: torch.Tensor) -> None:
-    on_device = x.to("lazy")
-    hot(lambda: results(pool, on_device))
-    before = torch_lazy.metrics()["windows"]["hot"]
-    got = results(pool, on_device)
-    torch_lazy.synchronize()
-    assert torch_lazy.metrics()["windows"]["hot"] > before
+    got = run_hot(lambda x: results(pool, x), x)
+
     for result, expected in zip(got, results(pool, x), strict=True):
         assert result.stride() == expected.stride()
         torch.testing.assert_close(result.cpu(), expected, equal_nan=True)
 
 
-def library_calls(pool: Pool, x: torch.Tensor) -> list[str]:
-    on_device = x.to("lazy")
-    hot(lambda: results(pool, on_device))
-    with torch_lazy.profile() as profile:
-        results(pool, on_device)
-        torch_lazy.synchronize()
-    return [step.name for step in profile.summary.steps if step.name.startswith("aten::")]
+def library_calls_with_gradient(pool: Pool, x: torch.Tensor) -> list[str]:
+    return library_calls(lambda x: results(pool, x), x)
 
 
 def check_values(pool: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> None:
     """Without a gradient, where nothing asks for indices."""
-    on_device = x.to("lazy")
-
     with torch.no_grad():
-        hot(lambda: pool(on_device))
-        before = torch_lazy.metrics()["windows"]["hot"]
-        got, expected = pool(on_device), pool(x)
-        torch_lazy.synchronize()
+        got, expected = run_hot(pool, x), pool(x)
 
-    assert torch_lazy.metrics()["windows"]["hot"] > before
     assert got.stride() == expected.stride()
     torch.testing.assert_close(got.cpu(), expected, equal_nan=True)
 
@@ -159,9 +144,9 @@ def test_enlarging_by_whole_factors(factor, mode):
 def test_a_convolutional_block_pools_in_kernels():
     x = torch.randn(2, 8, 16, 16)
 
-    assert library_calls(lambda x: F.max_pool2d(F.relu(x), 2), x) == []
-    assert library_calls(lambda x: F.avg_pool2d(F.relu(x), 3, 1, 1), x) == []
-    assert library_calls(lambda x: F.interpolate(F.relu(x), scale_factor=2), x) == []
+    assert library_calls_with_gradient(lambda x: F.max_pool2d(F.relu(x), 2), x) == []
+    assert library_calls_with_gradient(lambda x: F.avg_pool2d(F.relu(x), 3, 1, 1), x) == []
+    assert library_calls_with_gradient(lambda x: F.interpolate(F.relu(x), scale_factor=2), x) == []
 
 
 def test_indices_that_come_from_elsewhere_may_lie_outside_of_their_windows():
