@@ -172,7 +172,7 @@ void Recorder::close(RecordingGuard& lock, Flush flush) {
     if (is_logging()) [[unlikely]]
       log_window(window_, flush, state, version.get());
   }
-  if (flush.reason != FlushReason::kSeam) learner_of(window_.key()).seams().rearm();
+  learner_of(window_.key()).seams().note_flush(flush.reason == FlushReason::kSeam);
   // Windows that are deferred are not fed to the detector: what it knows ends with them.
   if (window_.was_guessed_wrong()) matcher_.note_wrong_guess(window_.tape());
   const bool eager = window_.mode() == Window::Mode::kEager;

@@ -1,10 +1,13 @@
-// Finds where windows that never repeat come to what they have in common.
+// Finds where windows that never repeat leave what they have in common, and where they come to it.
 //
 // One operation that is given something of another size each time, labels of another length for
 // instance, makes a new window of every window that it stands in, and all of it runs eagerly
-// although what follows, backward it may be, is the same as ever. Where windows that were never
-// seen before end alike, the operations that the common end begins with are a *seam*: an eager
-// window is flushed behind them, and the next one repeats.
+// although what follows, backward it may be, is the same as ever. So does a branch in a loop, with
+// as many paths as there are windows. Where windows that were never seen before have a beginning or
+// an end in common, there is a *seam*, behind which eager windows are flushed:
+//   a branch  the last operations of the beginning that they have in common. What is before it
+//             repeats, and what follows does where few windows can;
+//   a merge   the first operations of the end that they have in common. What follows repeats.
 #pragma once
 
 #include <array>
@@ -17,58 +20,81 @@
 
 namespace torch_lazy {
 
-// Of the windows of one learner; guarded as that is. A window that ends costs a look at its last
-// operations; those that end alike are compared, a few times for each end.
+// Of the windows of one learner; guarded as that is. A window that ends costs a look at its first
+// and last operations; those in which they are alike are compared, a few times for each.
 class Seams {
  public:
   // An eager window ended that was never recorded before.
   void note_new(const Tape& tape);
   // A window ended that was recorded before, or ran as compiled.
   void note_repeated() { end_window(true); }
-  // A window was flushed for another reason than a seam: each may be one again.
-  void rearm();
-  // An operation was recorded eagerly: whether its window shall be flushed behind it. Each seam is
-  // one once until rearm(): loops come to the same operations again and again.
+  // The window was flushed, at a seam or for another reason: then each merge may be one again.
+  void note_flush(bool at_seam);
+  // An operation was recorded eagerly: whether its window shall be flushed behind it. A merge is
+  // one once until a flush for another reason, since loops come to the same operations again and
+  // again; a branch in a loop is one each time, at least so many operations behind the last.
   bool at_seam(const Tape& tape) { return !seams_.empty() && is_at_seam(tape); }
   void clear() { *this = {}; }
 
   // Operations that windows have to have in common: fewer are not worth a window of their own.
-  static constexpr size_t kLeast = 32;
-  // Windows with one end that are left alone, and that are compared without finding a seam.
-  static constexpr int kIgnored = 2, kMostFutile = 4;
+  static constexpr size_t kLeastBeforeBranch = 8, kLeastAfterMerge = 32;
+  // First windows of a family that are left alone, since a script may only begin otherwise than it
+  // goes on, and windows that are compared without finding a seam.
+  static constexpr int kLeftAlone = 2, kMostFutile = 4;
 
  private:
   static constexpr size_t kOperations = 4;  // by which a seam is recognized
-  // A script that does not repeat has ever new ends.
-  static constexpr size_t kMostEnds = 64, kMostSeams = 16;
-  // After so many flushes behind which nothing ever repeated, a seam is none.
-  static constexpr int kMostInVain = 8;
+  // A script that does not repeat has ever new beginnings and ends.
+  static constexpr size_t kMostFamilies = 64, kMostSeams = 16;
+  // After so many flushes without a window that repeats, a seam is none. A loop with a branch may
+  // come to it dozens of times before anything was seen twice.
+  static constexpr int kMostMergesInVain = 8, kMostBranchesInVain = 100;
 
-  struct End {
-    int seen = 0, futile = 0;
-    std::vector<uint64_t> signatures;  // of the last window, by operation
+  using Signatures = std::vector<uint64_t>;  // by operation of a window
+
+  // Windows whose first or last operations have the same operators and lines, and that began behind
+  // the same seam.
+  struct Family {
+    int left_alone = 0;  // windows to come that are not compared
+    int futile = 0;
+    Signatures signatures;  // of the last window that was
   };
+  using Families = std::unordered_map<uint64_t, Family>;
+
+  enum class Kind : uint8_t { kBranch, kMerge };
   struct Seam {
-    std::array<uint64_t, kOperations> signatures;  // of the operations up to it
-    const OperatorInfo* op;                        // the last of them, and its line
+    Kind kind;
+    // Of the operations up to it. Of a branch by operator and line alone, so that it is one seam in
+    // all rounds of a loop.
+    std::array<uint64_t, kOperations> signatures;
+    const OperatorInfo* op;  // the last of them, and its line
     LocationId location;
-    bool armed = true;
+    // Of the shortest window that was found to end there. In shorter ones the lines of a branch are
+    // likely to be those of a loop in front of it.
+    size_t least_operations;
+    bool armed = true;  // of a merge
     int flushes_in_vain = 0;
+    bool given_up() const {
+      return flushes_in_vain >= (kind == Kind::kBranch ? kMostBranchesInVain : kMostMergesInVain);
+    }
   };
 
   static constexpr size_t kNone = SIZE_MAX;
 
   void end_window(bool repeated);
-  static size_t first_of_its_own(c10::ArrayRef<uint64_t> signatures, size_t begin);
+  // `signatures`: the tape's, worked out here where they are empty.
+  void compare(Kind kind, Family& family, const Tape& tape, Signatures& signatures);
   bool is_at_seam(const Tape& tape);
-  // That begins with the tape's operation `begin`. False: it is known, or there are too many.
-  bool add(const Tape& tape, c10::ArrayRef<uint64_t> signatures, size_t begin);
+  static uint64_t signature_at(Kind kind, const Tape& tape, size_t operation);
+  // Behind the first `end` operations of the tape. False: it is known, or there are too many.
+  bool add(Kind kind, const Tape& tape, size_t end);
 
-  // By operators and lines of the last kLeast operations, and the seam behind which they began.
-  std::unordered_map<uint64_t, End> ends_;
+  Families by_beginning_, by_end_;
   std::vector<Seam> seams_;
-  size_t begun_at_ = kNone;  // the seam behind which the open window began
-  size_t reached_ = kNone;   // at which it is about to be flushed
+  // The seam behind which the open window began, and at which it is about to be flushed; where
+  // windows are deferred they are not known.
+  size_t begun_at_ = kNone, reached_ = kNone;
+  bool behind_seam_ = false;  // the open window began so, deferred or not
 };
 
 }  // namespace torch_lazy

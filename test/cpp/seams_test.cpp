@@ -1,4 +1,5 @@
-// Where windows that never repeat are flushed, because what follows is always the same.
+// Where windows that never repeat are flushed, because what was before or what follows is always
+// the same.
 
 #include "trace/seams.h"
 
@@ -57,14 +58,14 @@ TEST(Signature, LeavesOutWhatMayBeADynamicScalar) {
   EXPECT_NE(product(x.to(at::kBFloat16), 0.5), product(x.to(at::kBFloat16), 0.25));
 }
 
-TEST(Seams, AreBehindTheFirstOperationsThatNewWindowsHaveInCommon) {
+TEST(Merges, AreBehindTheFirstOperationsThatNewWindowsHaveInCommon) {
   Seams seams;
   note_new_windows(seams);
 
   EXPECT_EQ(flushed_after(seams, window(7)), 5u);  // the sum, and four that are always the same
 }
 
-TEST(Seams, AreNoneWhereWindowsWereSeenTooSeldom) {
+TEST(Merges, AreNoneWhereWindowsWereSeenTooSeldom) {
   Seams seams;
   seams.note_new(window(3));
   seams.note_new(window(4));
@@ -72,31 +73,32 @@ TEST(Seams, AreNoneWhereWindowsWereSeenTooSeldom) {
   EXPECT_EQ(flushed_after(seams, window(7)), 0u);
 }
 
-TEST(Seams, AreNoneWhereLittleIsInCommon) {
+TEST(Merges, AreNoneWhereLittleIsInCommon) {
   Seams seams;
-  for (const int64_t labels : {3, 4, 5, 6}) seams.note_new(window(labels, Seams::kLeast - 2));
+  for (const int64_t labels : {3, 4, 5, 6})
+    seams.note_new(window(labels, Seams::kLeastAfterMerge - 2));
 
-  EXPECT_EQ(flushed_after(seams, window(7, Seams::kLeast - 2)), 0u);
+  EXPECT_EQ(flushed_after(seams, window(7, Seams::kLeastAfterMerge - 2)), 0u);
 }
 
-TEST(Seams, AreNoneWhereAllSizesDiffer) {
+TEST(Merges, AreNoneWhereAllSizesDiffer) {
   Seams seams;
   for (const int64_t width : {3, 4, 5, 6, 7, 8, 9}) seams.note_new(window(3, 40, width));
 
   EXPECT_EQ(flushed_after(seams, window(3, 40, 10)), 0u);
 }
 
-TEST(Seams, AreOneOnceUntilAWindowEndsOtherwise) {
+TEST(Merges, AreOneOnceUntilAWindowEndsOtherwise) {
   Seams seams;
   note_new_windows(seams);
   ASSERT_GT(flushed_after(seams, window(7)), 0u);
 
   EXPECT_EQ(flushed_after(seams, window(8)), 0u);
-  seams.rearm();
+  seams.note_flush(false);
   EXPECT_GT(flushed_after(seams, window(8)), 0u);
 }
 
-TEST(Seams, AreNoneAtTheBeginOfAWindow) {
+TEST(Merges, AreNoneAtTheBeginOfAWindow) {
   const auto window = [](bool with_sum) {
     TapeBuilder builder;
     if (with_sum) builder.call("aten::sum", "", {builder.input(at::ones({3})), c10::IValue()});
@@ -111,9 +113,11 @@ TEST(Seams, AreNoneAtTheBeginOfAWindow) {
   EXPECT_EQ(flushed_after(seams, window(false)), 0u);
 }
 
-// Layers of the same operations, and what is done `times` behind the third.
+// The sum of `times` numbers, layers of the same operations, and what is done `times` behind the
+// third of them.
 Tape layers(size_t times) {
   TapeBuilder builder;
+  builder.call("aten::sum", "", {builder.input(at::ones({int64_t(times)})), c10::IValue()});
   auto y = builder.input(at::ones({2, 3}));
   for (int layer = 0; layer < 12; ++layer) {
     for (const char* name : {"aten::neg", "aten::abs", "aten::exp", "aten::tanh"})
@@ -123,16 +127,16 @@ Tape layers(size_t times) {
   return builder.tape.prefix(builder.tape.size());
 }
 
-TEST(Seams, AreNotTakenForTheSameOperationsEarlier) {
+TEST(Merges, AreNotTakenForTheSameOperationsEarlier) {
   Seams seams;
   for (const size_t times : {1, 2, 3, 4, 5, 6}) seams.note_new(layers(times));
 
-  EXPECT_EQ(flushed_after(seams, layers(7)), 20u);  // three layers, seven sines, and one more
+  EXPECT_EQ(flushed_after(seams, layers(7)), 21u);  // three layers, seven sines, and one more
 }
 
 // Flushes at the seam; what follows is new each time, or has been seen.
 void flush(Seams& seams, bool repeated) {
-  seams.rearm();
+  seams.note_flush(false);
   const Tape tape = window(7);
   ASSERT_GT(flushed_after(seams, tape), 0u);
   seams.note_new(tape.prefix(5));
@@ -142,22 +146,114 @@ void flush(Seams& seams, bool repeated) {
     seams.note_new(tape.prefix(5));
 }
 
-TEST(Seams, BehindWhichNothingRepeatsAreNone) {
+TEST(Merges, BehindWhichNothingRepeatsAreNone) {
   Seams seams;
   note_new_windows(seams);
   for (int i = 0; i < 8; ++i) flush(seams, /*repeated=*/false);
 
-  seams.rearm();
+  seams.note_flush(false);
   EXPECT_EQ(flushed_after(seams, window(7)), 0u);
 }
 
-TEST(Seams, BehindWhichWindowsRepeatStay) {
+TEST(Merges, BehindWhichWindowsRepeatStay) {
   Seams seams;
   note_new_windows(seams);
   for (int i = 0; i < 20; ++i) flush(seams, /*repeated=*/i % 4 == 0);
 
-  seams.rearm();
+  seams.note_flush(false);
   EXPECT_GT(flushed_after(seams, window(7)), 0u);
+}
+
+// Rounds of a loop, at the end of each of which one of two things is done.
+std::vector<std::pair<const char*, LocationId>> loop(const std::vector<bool>& coins,
+                                                     size_t body = 10) {
+  std::vector<std::pair<const char*, LocationId>> operations;
+  for (const bool coin : coins) {
+    for (size_t i = 0; i < body; ++i) operations.push_back({"aten::neg", 1 + i / 2});
+    operations.push_back({coin ? "aten::exp" : "aten::tanh", 100});
+  }
+  return operations;
+}
+
+// Operations of the windows in which a script runs that does these, and then waits. They were seen
+// before or they were not.
+std::vector<size_t> windows_of(Seams& seams,
+                               const std::vector<std::pair<const char*, LocationId>>& operations,
+                               bool repeated = false) {
+  std::vector<size_t> windows;
+  TapeBuilder builder;
+  const auto x = builder.input(at::ones({2, 3}));
+  for (const auto& [name, location] : operations) {
+    builder.call(name, "", {x}, location);
+    if (!seams.at_seam(builder.tape)) continue;
+    if (repeated)
+      seams.note_repeated();
+    else
+      seams.note_new(builder.tape);
+    seams.note_flush(true);
+    windows.push_back(builder.tape.size());
+    builder.tape.clear();
+  }
+  if (!builder.tape.empty()) {
+    seams.note_new(builder.tape);
+    seams.note_flush(false);
+    windows.push_back(builder.tape.size());
+  }
+  return windows;
+}
+
+void run_loops(Seams& seams, size_t body = 10) {
+  windows_of(seams, loop({false, false, true}, body));
+  windows_of(seams, loop({false, true, false}, body));
+  windows_of(seams, loop({true, false, true}, body));
+  windows_of(seams, loop({false, true, true}, body));
+}
+
+TEST(Branches, AreWhereNewWindowsBeginToDiffer) {
+  Seams seams;
+  run_loops(seams);
+
+  EXPECT_EQ(windows_of(seams, loop({false})), (std::vector<size_t>{10, 1}));
+}
+
+TEST(Branches, OfALoopAreOneInEachRound) {
+  Seams seams;
+  run_loops(seams);
+  for (const bool last : {false, true, false, true})
+    windows_of(seams, loop({last, true, last, false}));
+
+  EXPECT_EQ(windows_of(seams, loop({true, false, true})), (std::vector<size_t>{10, 11, 11, 1}));
+}
+
+TEST(Branches, AreNoneBehindFewOperations) {
+  const size_t few = Seams::kLeastBeforeBranch - 1;
+  Seams seams;
+  run_loops(seams, few);
+
+  EXPECT_NE(windows_of(seams, loop({false}, few)).front(), few);
+}
+
+TEST(Branches, AreNoneWhereOneWindowIsTheBeginningOfTheOther) {
+  Seams seams;
+  for (const size_t rounds : {2, 3, 4, 5}) windows_of(seams, loop(std::vector<bool>(rounds, true)));
+
+  EXPECT_EQ(windows_of(seams, loop(std::vector<bool>(6, true))), (std::vector<size_t>{66}));
+}
+
+TEST(Branches, WithoutWindowsThatRepeatAreNone) {
+  Seams seams;
+  run_loops(seams);
+  for (int i = 0; i < 100; ++i) windows_of(seams, loop({false}));
+
+  EXPECT_EQ(windows_of(seams, loop({false})), (std::vector<size_t>{11}));
+}
+
+TEST(Branches, BeforeWhichWindowsRepeatStay) {
+  Seams seams;
+  run_loops(seams);
+  for (int i = 0; i < 200; ++i) windows_of(seams, loop({false}), /*repeated=*/i % 50 == 0);
+
+  EXPECT_EQ(windows_of(seams, loop({false})), (std::vector<size_t>{10, 1}));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@ branches are recorded."""
 
 from __future__ import annotations
 
+import random
+
 import pytest
 import torch
 from behaviour import deferred, hot, run_script, same, synchronize, torch_lazy, wait_for_compiles
@@ -267,6 +269,33 @@ def test_what_follows_an_operation_of_another_size_each_time_is_deferred(device)
     assert metrics["windows"]["hot"] == 1
     assert metrics["deferred"] > 60
     same(result.cpu(), decay(labels(length), weights.cpu()))
+
+
+def test_parts_of_a_loop_with_a_branch_are_deferred(device):
+    weights = torch.randn(6).to(device)
+    choices = random.Random(5)
+
+    def choose(weights: torch.Tensor, coins: list[bool]) -> torch.Tensor:
+        y = weights
+        for coin in coins:
+            for _ in range(5):
+                y = (y * 0.5).tanh() + weights
+            y = y.sin() if coin else y.roll(1)
+        return y
+
+    def step() -> None:
+        coins = [choices.random() < 0.5 for _ in range(12)]
+        same(choose(weights, coins).cpu(), choose(weights.cpu(), coins))
+        wait_for_compiles()
+
+    for _ in range(15):
+        step()
+    torch_lazy.reset_metrics()
+    step()
+
+    metrics = torch_lazy.metrics()
+    assert metrics["windows"] == {"hot": 13}
+    assert metrics["deferred"] == metrics["recorded"]
 
 
 def test_random_operators_draw_the_cpus_numbers(device):
