@@ -15,9 +15,9 @@ uint64_t line_of(const Tape& tape, size_t operation) {
   return c10::get_hash(tape.entry(operation).op, tape.entry(operation).location);
 }
 
-uint64_t hash_of_lines(const Tape& tape, size_t begin, size_t count) {
+uint64_t hash_of(const Tape& tape, size_t begin, size_t count) {
   uint64_t hash = 0;
-  for (size_t i = begin; i < begin + count; ++i) hash = c10::hash_combine(hash, line_of(tape, i));
+  for (size_t i = begin; i < begin + count; ++i) hash = c10::hash_combine(hash, signature(tape, i));
   return hash;
 }
 
@@ -55,10 +55,10 @@ void Seams::note_new(const Tape& tape) {
   Signatures signatures;
   const auto family = [&](Families& families, size_t begin, size_t count) -> Family& {
     if (families.size() >= kMostFamilies) families.clear();
-    const uint64_t lines = hash_of_lines(tape, begin, count);
     // Behind a seam it is known that windows do not repeat.
     const Family made{.left_alone = behind_seam_ ? 0 : kLeftAlone};
-    return families.try_emplace(c10::hash_combine(lines, behind_seam_), made).first->second;
+    return families.try_emplace(c10::hash_combine(hash_of(tape, begin, count), behind_seam_), made)
+        .first->second;
   };
   if (tape.size() > kLeastBeforeBranch)
     compare(Kind::kBranch, family(by_beginning_, 0, kLeastBeforeBranch), tape, signatures);

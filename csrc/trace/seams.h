@@ -52,8 +52,7 @@ class Seams {
 
   using Signatures = std::vector<uint64_t>;  // by operation of a window
 
-  // Windows whose first or last operations have the same operators and lines, and that began behind
-  // the same seam.
+  // Windows whose first or last operations are alike, and all of which began behind a seam or none.
   struct Family {
     int left_alone = 0;  // windows to come that are not compared
     int futile = 0;
