@@ -8,7 +8,7 @@ namespace torch_lazy {
 namespace {
 
 // By FlushReason.
-constexpr std::array<std::string_view, 18> kReasonNames{
+constexpr std::array<std::string_view, 19> kReasonNames{
     "operator",
     "copy to cpu",
     "synchronize",
@@ -23,7 +23,8 @@ constexpr std::array<std::string_view, 18> kReasonNames{
     "operations limit",
     "bytes limit",
     "period",
-    "seam",
+    "branch",
+    "merge",
     "used by another thread",
     "thread ends",
     "operation raised",

@@ -29,12 +29,18 @@ enum class FlushReason : uint8_t {
   kOperationsLimit,
   kBytesLimit,
   kPeriod,
-  kSeam,
+  kBranch,
+  kMerge,
   // What happens to a window.
   kOtherThread,
   kThreadEnds,
   kOperationRaised,
 };
+
+// See trace/seams.h.
+constexpr bool is_seam(FlushReason reason) {
+  return reason == FlushReason::kBranch || reason == FlushReason::kMerge;
+}
 
 // One end of a window.
 struct Flush {
@@ -50,7 +56,7 @@ struct Flush {
   std::optional<FlushReason> automatic() const {
     const bool own = reason == FlushReason::kOperationsLimit ||
                      reason == FlushReason::kBytesLimit || reason == FlushReason::kPeriod ||
-                     reason == FlushReason::kSeam;
+                     is_seam(reason);
     return own ? std::optional(reason) : std::nullopt;
   }
   // Valid for the life of the process, and always at the same address.

@@ -35,6 +35,7 @@ void Learner::forget() {
   awaited_traces_.clear();
   profile_.clear();
   seams_.clear();
+  stretches_.clear();
 }
 
 void Learner::admit_ready_traces() {
@@ -62,6 +63,16 @@ void Learner::await(const TraceKey& key, std::shared_ptr<CompiledTrace> trace,
   awaited_.push_back({key, std::move(trace), automatic});
 }
 
+void Learner::note_repeated(const Tape& tape, const CompiledTrace& trace) {
+  seams_.note_repeated();
+  if (!seams_.empty()) stretches_.note_repeated(tape, reinterpret_cast<uintptr_t>(&trace));
+}
+
+void Learner::note_flush(FlushReason reason) {
+  seams_.note_flush(reason);
+  if (!seams_.empty()) stretches_.note_flush(is_seam(reason));
+}
+
 WindowState Learner::record_profile(Window& window, std::optional<FlushReason> automatic) {
   if (!window.slots_valid()) return WindowState::kCold;
   Tape& tape = window.tape();
@@ -70,17 +81,18 @@ WindowState Learner::record_profile(Window& window, std::optional<FlushReason> a
   for (const uint32_t word : words) numbers.push_back(tape.all_words()[word]);
   const auto [history, dynamic] = profile_.add(tape.hash_without(words), numbers);
   if (!history) {
-    if (config().defer != Defer::kNever) seams_.note_new(tape);
+    if (config().defer == Defer::kNever) return WindowState::kCold;
+    seams_.note_new(tape);
+    if (!seams_.empty()) stretches_.note_new(tape);
     return WindowState::kCold;
   }
-  seams_.note_repeated();
   if (dynamic > 0) increment(metrics().dynamic_scalars, int64_t(dynamic));
   if (config().defer == Defer::kNever) return WindowState::kWarm;
-  await(window.key(),
-        compiled_trace(owner_, tape, history->dynamic_scalars(words), window.live(),
-                       {window.device(), window.key().state.deterministic_algorithms()},
-                       window.age()),
-        automatic);
+  auto trace = compiled_trace(owner_, tape, history->dynamic_scalars(words), window.live(),
+                              {window.device(), window.key().state.deterministic_algorithms()},
+                              window.age());
+  note_repeated(tape, *trace);
+  await(window.key(), std::move(trace), automatic);
   return WindowState::kWarm;
 }
 

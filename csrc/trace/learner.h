@@ -13,6 +13,7 @@
 #include "trace/flush_reason.h"
 #include "trace/known_traces.h"
 #include "trace/seams.h"
+#include "trace/stretches.h"
 #include "trace/trace_profile.h"
 #include "trace/window.h"
 
@@ -36,11 +37,21 @@ class Learner {
   // Records the window's profile. Where it was recorded before, its trace is queued for compiling,
   // and matchable in windows that begin once that is done. `automatic`: see Segment::End.
   WindowState record_profile(Window& window, std::optional<FlushReason> automatic);
-  // Where eager windows are flushed so that what follows repeats.
-  Seams& seams() { return seams_; }
-  // An operation was added to an eager window.
-  bool at_seam(Window& window) {
-    return window.slots_valid() && config().defer != Defer::kNever && seams_.at_seam(window.tape());
+  // A window was recorded again, or ran, as that trace.
+  void note_repeated(const Tape& tape, const CompiledTrace& trace);
+  // It was flushed; also where there was none any more.
+  void note_flush(FlushReason reason);
+  // An operation was added to an eager window: the seam that it has come to, if it shall be flushed
+  // there.
+  std::optional<FlushReason> at_seam(Window& window) {
+    if (!window.slots_valid() || config().defer == Defer::kNever) return std::nullopt;
+    const auto seam = seams_.find(window.tape());
+    if (!seam || !stretches_.are_parted(window.tape())) return std::nullopt;
+    return seams_.reach(*seam);
+  }
+  // A deferring window has come to where every known one was flushed, for that reason.
+  bool ends_there(const Window& window, FlushReason reason) const {
+    return !is_seam(reason) || stretches_.are_parted(window.tape());
   }
   // Another thread records from now on. Of traces that no other recorder finds nothing is left.
   void begin_thread();
@@ -66,6 +77,7 @@ class Learner {
   uint64_t finished_seen_ = 0;  // finished_compiles() when `awaited_` was last looked through
   uint64_t generation_ = 0;     // of the traces here, see trace_generation()
   Seams seams_;
+  Stretches stretches_;   // fed where there are seams
   TraceProfile profile_;  // by hash of the tape without the numbers that may be dynamic
 };
 

@@ -155,7 +155,10 @@ void Recorder::flush_for_another(Flush flush) {
 }
 
 void Recorder::close(RecordingGuard& lock, Flush flush) {
-  if (window_.mode() == Window::Mode::kClosed) return;
+  if (window_.mode() == Window::Mode::kClosed) {
+    learner_of(window_.key()).note_flush(flush.reason);
+    return;
+  }
   flushes_.count(flush.name());
   std::optional<Range> range;
   if (!flush.at_sync) {
@@ -172,13 +175,13 @@ void Recorder::close(RecordingGuard& lock, Flush flush) {
     if (is_logging()) [[unlikely]]
       log_window(window_, flush, state, version.get());
   }
-  learner_of(window_.key()).seams().note_flush(flush.reason == FlushReason::kSeam);
+  learner_of(window_.key()).note_flush(flush.reason);
   // Windows that are deferred are not fed to the detector: what it knows ends with them.
   if (window_.was_guessed_wrong()) matcher_.note_wrong_guess(window_.tape());
   const bool eager = window_.mode() == Window::Mode::kEager;
   if (eager && flush.reason == FlushReason::kPeriod)
     period_.restart_window();
-  else if (!eager || flush.reason != FlushReason::kSeam)  // behind which the stream goes on
+  else if (!eager || !is_seam(flush.reason))  // behind which the stream goes on
     period_.reset();
   window_.close(lock);
 }
@@ -192,7 +195,7 @@ Recorder::Finished Recorder::finish_window(RecordingGuard& lock, Flush flush) {
   CompiledTrace* const trace = matcher_.ended(window_.tape());
   if (const auto version = trace ? trace->version_for(window_.live()) : nullptr) {
     keep_error(window_.run(lock, *version, flush.profiled));
-    learner_of(window_.key()).seams().note_repeated();
+    learner_of(window_.key()).note_repeated(window_.tape(), *trace);
     if (may_run_early()) matcher_.note_end(window_.tape(), *trace);
     return {WindowState::kHot, trace->shared_from_this(), version};
   }

@@ -141,7 +141,7 @@ class Recorder {
   void look_at_device(RecordingGuard& lock);
   // An operation was added: flushes where the window has reached its period, a seam or a limit.
   void flush_if_due(RecordingGuard& lock, bool deferred) {
-    if (const auto reason = deferred ? matcher_.must_flush() : eager_end())
+    if (const auto reason = deferred ? deferred_end() : eager_end())
       close(lock, {*reason});
     else if (int64_t(window_.tape().size()) >=
              config().window_operations.load(std::memory_order_relaxed))
@@ -153,8 +153,11 @@ class Recorder {
 
   std::optional<FlushReason> eager_end() {
     if (period_.at_boundary()) return FlushReason::kPeriod;
-    const bool at_seam = deferring_ && learner_of(window_.key()).at_seam(window_);
-    return at_seam ? std::optional(FlushReason::kSeam) : std::nullopt;
+    return deferring_ ? learner_of(window_.key()).at_seam(window_) : std::nullopt;
+  }
+  std::optional<FlushReason> deferred_end() {
+    const auto reason = matcher_.must_flush();
+    return reason && learner_of(window_.key()).ends_there(window_, *reason) ? reason : std::nullopt;
   }
 
   // --- Ends of windows; the lock is held, and released while the window runs

@@ -15,9 +15,16 @@ uint64_t line_of(const Tape& tape, size_t operation) {
   return c10::get_hash(tape.entry(operation).op, tape.entry(operation).location);
 }
 
-uint64_t hash_of(const Tape& tape, size_t begin, size_t count) {
+std::vector<uint64_t> signatures_of(const Tape& tape, size_t begin, size_t end) {
+  std::vector<uint64_t> signatures;
+  signatures.reserve(end - begin);
+  for (size_t i = begin; i < end; ++i) signatures.push_back(signature(tape, i));
+  return signatures;
+}
+
+uint64_t hash_of(c10::ArrayRef<uint64_t> signatures) {
   uint64_t hash = 0;
-  for (size_t i = begin; i < begin + count; ++i) hash = c10::hash_combine(hash, signature(tape, i));
+  for (const uint64_t signature : signatures) hash = c10::hash_combine(hash, signature);
   return hash;
 }
 
@@ -35,46 +42,44 @@ size_t common_end(c10::ArrayRef<uint64_t> a, c10::ArrayRef<uint64_t> b) {
 // The first place from `begin` on whose `count` operations do not stand before it too, in an
 // earlier layer for instance, where the seam would be taken for them.
 size_t first_of_its_own(c10::ArrayRef<uint64_t> signatures, size_t begin, size_t count) {
-  const auto hash_at = [&](size_t at) {
-    uint64_t hash = 0;
-    for (size_t i = at; i < at + count; ++i) hash = c10::hash_combine(hash, signatures[i]);
-    return hash;
-  };
   std::unordered_set<uint64_t> earlier;
   for (size_t at = 0; at + count <= signatures.size(); ++at)
-    if (earlier.insert(hash_at(at)).second && at >= begin) return at;
+    if (earlier.insert(hash_of(signatures.slice(at, count))).second && at >= begin) return at;
   return signatures.size();
 }
 
 }  // namespace
 
 void Seams::note_new(const Tape& tape) {
-  // What follows a seam is not compared with windows that the seam would part: it has as inputs
-  // what they made.
   end_window(false);
-  Signatures signatures;
-  const auto family = [&](Families& families, size_t begin, size_t count) -> Family& {
-    if (families.size() >= kMostFamilies) families.clear();
-    // Behind a seam it is known that windows do not repeat.
-    const Family made{.left_alone = behind_seam_ ? 0 : kLeftAlone};
-    return families.try_emplace(c10::hash_combine(hash_of(tape, begin, count), behind_seam_), made)
-        .first->second;
+  Marks signatures;
+  const auto look = [&](FlushReason kind, Families& families, size_t begin, size_t count) {
+    // What follows a seam has as inputs what a window that the seam would part has made.
+    const uint64_t key = c10::hash_combine(hash_of(signatures_of(tape, begin, begin + count)),
+                                           behind_ ? 1 + uint64_t(*behind_) : 0);
+    auto family = families.find(key);
+    if (family == families.end()) {
+      if (families.size() >= kMostFamilies) families.clear();
+      // Behind a branch it is known that there are paths.
+      const bool has_paths = behind_ == FlushReason::kBranch;
+      family = families.emplace(key, Family{.left_alone = has_paths ? 0 : kLeftAlone}).first;
+    }
+    compare(kind, family->second, tape, signatures);
   };
-  if (tape.size() > kLeastBeforeBranch)
-    compare(Kind::kBranch, family(by_beginning_, 0, kLeastBeforeBranch), tape, signatures);
-  if (tape.size() > kLeastAfterMerge)
-    compare(Kind::kMerge, family(by_end_, tape.size() - kLeastAfterMerge, kLeastAfterMerge), tape,
-            signatures);
+  const size_t size = tape.size();
+  if (size > kLeastBeforeBranch) look(FlushReason::kBranch, by_beginning_, 0, kLeastBeforeBranch);
+  if (size > kLeastAfterMerge)
+    look(FlushReason::kMerge, by_end_, size - kLeastAfterMerge, kLeastAfterMerge);
 }
 
-void Seams::compare(Kind kind, Family& family, const Tape& tape, Signatures& signatures) {
+void Seams::compare(FlushReason kind, Family& family, const Tape& tape, Marks& signatures) {
   if (family.left_alone > 0) {
     --family.left_alone;
     return;
   }
   if (family.futile >= kMostFutile) return;
-  for (size_t i = signatures.size(); i < tape.size(); ++i) signatures.push_back(signature(tape, i));
   const size_t size = tape.size();
+  if (signatures.empty()) signatures = signatures_of(tape, 0, size);
   const auto add_branch = [&] {
     const size_t common = common_beginning(signatures, family.signatures);
     // Of windows one of which goes on where the other ends, the seam would be the end of that.
@@ -87,73 +92,79 @@ void Seams::compare(Kind kind, Family& family, const Tape& tape, Signatures& sig
     const size_t begin = first_of_its_own(signatures, size - common, kOperations);
     return begin > 0 && begin + kLeastAfterMerge <= size && add(kind, tape, begin + kOperations);
   };
-  if (!family.signatures.empty() && !(kind == Kind::kBranch ? add_branch() : add_merge()))
+  if (!family.signatures.empty() && !(kind == FlushReason::kBranch ? add_branch() : add_merge()))
     ++family.futile;
-  family.signatures = family.futile < kMostFutile ? signatures : Signatures();
+  family.signatures = family.futile < kMostFutile ? signatures : Marks();
 }
 
-uint64_t Seams::signature_at(Kind kind, const Tape& tape, size_t operation) {
-  return kind == Kind::kBranch ? line_of(tape, operation) : signature(tape, operation);
+uint64_t Seams::mark_at(FlushReason kind, const Tape& tape, size_t operation) {
+  return kind == FlushReason::kBranch ? line_of(tape, operation) : signature(tape, operation);
 }
 
-bool Seams::add(Kind kind, const Tape& tape, size_t end) {
+bool Seams::add(FlushReason kind, const Tape& tape, size_t end) {
   const Tape::Entry& last = tape.entry(end - 1);
   Seam seam{.kind = kind,
-            .signatures = {},
+            .marks = {},
             .op = last.op,
             .location = last.location,
-            .least_operations = kind == Kind::kBranch ? end : kOperations};
+            .least_operations = kind == FlushReason::kBranch ? end : kOperations + 1,
+            .reached = flushes_};
   for (size_t i = 0; i < kOperations; ++i)
-    seam.signatures[i] = signature_at(kind, tape, end - kOperations + i);
-  if (const auto known = std::ranges::find(seams_, seam.signatures, &Seam::signatures);
+    seam.marks[i] = mark_at(kind, tape, end - kOperations + i);
+  if (const auto known = std::ranges::find(seams_, seam.marks, &Seam::marks);
       known != seams_.end()) {
-    if (known->least_operations <= seam.least_operations) return false;
+    if (known->given_up() || known->least_operations <= seam.least_operations) return false;
     known->least_operations = seam.least_operations;
     return true;
   }
-  if (seams_.size() < kMostSeams) {
+  if (seams_.size() < kMostSeams)
     seams_.push_back(seam);
-    return true;
-  }
-  const auto given_up = std::ranges::find_if(seams_, &Seam::given_up);
-  if (given_up == seams_.end()) return false;
-  *given_up = seam;
+  else
+    *std::ranges::min_element(seams_, {}, &Seam::reached) = seam;
   return true;
 }
 
 void Seams::end_window(bool repeated) {
-  // What a window before a branch is, the branch decides; before a merge it is new each time.
-  if (repeated && begun_at_ != kNone) seams_[begun_at_].flushes_in_vain = 0;
-  if (repeated && reached_ != kNone && seams_[reached_].kind == Kind::kBranch)
-    seams_[reached_].flushes_in_vain = 0;
+  const auto credit = [&](size_t seam) { seams_[seam].flushes_in_vain = 0; };
+  if (repeated && begun_at_ != kNone) credit(begun_at_);
+  // What comes to a branch is to repeat, what comes to a merge is new.
+  if (repeated && reached_ != kNone && seams_[reached_].kind == FlushReason::kBranch)
+    credit(reached_);
   begun_at_ = std::exchange(reached_, kNone);
 }
 
-void Seams::note_flush(bool at_seam) {
-  behind_seam_ = at_seam;
-  if (at_seam) return;
+void Seams::note_flush(FlushReason reason) {
+  if (is_seam(reason)) {
+    behind_ = reason;
+    return;
+  }
+  if (!behind_) return;  // all are armed
+  behind_.reset();
+  begun_at_ = kNone;
   for (Seam& seam : seams_) seam.armed = true;
 }
 
-bool Seams::is_at_seam(const Tape& tape) {
-  if (tape.size() <= kOperations) return false;
+std::optional<size_t> Seams::find_seam(const Tape& tape) const {
   const Tape::Entry& last = tape.entry(tape.size() - 1);
   for (size_t i = 0; i < seams_.size(); ++i) {
-    Seam& seam = seams_[i];
+    const Seam& seam = seams_[i];
     if (seam.op != last.op || seam.location != last.location || !seam.armed ||
         tape.size() < seam.least_operations || seam.given_up())
       continue;
     size_t at = tape.size() - kOperations;
-    const auto is_equal = [&](uint64_t expected) {
-      return signature_at(seam.kind, tape, at++) == expected;
-    };
-    if (!std::ranges::all_of(seam.signatures, is_equal)) continue;
-    seam.armed = seam.kind == Kind::kBranch;
-    ++seam.flushes_in_vain;
-    reached_ = i;
-    return true;
+    const auto is_equal = [&](uint64_t mark) { return mark_at(seam.kind, tape, at++) == mark; };
+    if (std::ranges::all_of(seam.marks, is_equal)) return i;
   }
-  return false;
+  return std::nullopt;
+}
+
+FlushReason Seams::reach(size_t index) {
+  Seam& seam = seams_[index];
+  seam.armed = seam.kind == FlushReason::kBranch;
+  seam.reached = ++flushes_;
+  ++seam.flushes_in_vain;
+  reached_ = index;
+  return seam.kind;
 }
 
 }  // namespace torch_lazy

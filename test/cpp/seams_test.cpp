@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
 #include "tape/signature.h"
 #include "tape_builder.h"
 
@@ -31,7 +34,10 @@ void note_new_windows(Seams& seams) {
 // After how many operations it is flushed; 0 where it is not.
 size_t flushed_after(Seams& seams, const Tape& tape) {
   for (size_t operations = 1; operations <= tape.size(); ++operations)
-    if (seams.at_seam(tape.prefix(operations))) return operations;
+    if (const auto seam = seams.find(tape.prefix(operations))) {
+      seams.reach(*seam);
+      return operations;
+    }
   return 0;
 }
 
@@ -92,9 +98,10 @@ TEST(Merges, AreOneOnceUntilAWindowEndsOtherwise) {
   Seams seams;
   note_new_windows(seams);
   ASSERT_GT(flushed_after(seams, window(7)), 0u);
+  seams.note_flush(FlushReason::kMerge);
 
   EXPECT_EQ(flushed_after(seams, window(8)), 0u);
-  seams.note_flush(false);
+  seams.note_flush(FlushReason::kSynchronize);
   EXPECT_GT(flushed_after(seams, window(8)), 0u);
 }
 
@@ -136,14 +143,15 @@ TEST(Merges, AreNotTakenForTheSameOperationsEarlier) {
 
 // Flushes at the seam; what follows is new each time, or has been seen.
 void flush(Seams& seams, bool repeated) {
-  seams.note_flush(false);
   const Tape tape = window(7);
   ASSERT_GT(flushed_after(seams, tape), 0u);
   seams.note_new(tape.prefix(5));
+  seams.note_flush(FlushReason::kMerge);
   if (repeated)
     seams.note_repeated();
   else
     seams.note_new(tape.prefix(5));
+  seams.note_flush(FlushReason::kSynchronize);
 }
 
 TEST(Merges, BehindWhichNothingRepeatsAreNone) {
@@ -151,7 +159,7 @@ TEST(Merges, BehindWhichNothingRepeatsAreNone) {
   note_new_windows(seams);
   for (int i = 0; i < 8; ++i) flush(seams, /*repeated=*/false);
 
-  seams.note_flush(false);
+  seams.note_flush(FlushReason::kSynchronize);
   EXPECT_EQ(flushed_after(seams, window(7)), 0u);
 }
 
@@ -160,45 +168,55 @@ TEST(Merges, BehindWhichWindowsRepeatStay) {
   note_new_windows(seams);
   for (int i = 0; i < 20; ++i) flush(seams, /*repeated=*/i % 4 == 0);
 
-  seams.note_flush(false);
+  seams.note_flush(FlushReason::kSynchronize);
   EXPECT_GT(flushed_after(seams, window(7)), 0u);
 }
 
+struct Operation {
+  const char* name;
+  LocationId location;
+  int64_t factor = 1;
+};
+
 // Rounds of a loop, at the end of each of which one of two things is done.
-std::vector<std::pair<const char*, LocationId>> loop(const std::vector<bool>& coins,
-                                                     size_t body = 10) {
-  std::vector<std::pair<const char*, LocationId>> operations;
+std::vector<Operation> loop(const std::vector<bool>& coins, size_t body = 10, int64_t factor = 1) {
+  std::vector<Operation> operations;
   for (const bool coin : coins) {
-    for (size_t i = 0; i < body; ++i) operations.push_back({"aten::neg", 1 + i / 2});
-    operations.push_back({coin ? "aten::exp" : "aten::tanh", 100});
+    for (size_t i = 0; i < body; ++i) operations.push_back({"aten::add", 1 + i / 2});
+    operations.back().factor = factor;
+    operations.push_back({coin ? "aten::sub" : "aten::rsub", 100});
   }
   return operations;
 }
 
-// Operations of the windows in which a script runs that does these, and then waits. They were seen
-// before or they were not.
-std::vector<size_t> windows_of(Seams& seams,
-                               const std::vector<std::pair<const char*, LocationId>>& operations,
+// Operations of the windows in which a script runs that does these, and then waits. Windows that
+// end at seams were seen before or they were not.
+std::vector<size_t> windows_of(Seams& seams, const std::vector<Operation>& operations,
                                bool repeated = false) {
   std::vector<size_t> windows;
-  TapeBuilder builder;
-  const auto x = builder.input(at::ones({2, 3}));
-  for (const auto& [name, location] : operations) {
-    builder.call(name, "", {x}, location);
-    if (!seams.at_seam(builder.tape)) continue;
+  auto builder = std::make_unique<TapeBuilder>();
+  auto x = builder->input(at::ones({2, 3}));
+  auto y = x;
+  for (const auto& [name, location, factor] : operations) {
+    y = builder->call(name, "Tensor", {y, x, c10::IValue(factor)}, location)[0];
+    const auto seam = seams.find(builder->tape);
+    if (!seam) continue;
+    const FlushReason kind = seams.reach(*seam);
     if (repeated)
       seams.note_repeated();
     else
-      seams.note_new(builder.tape);
-    seams.note_flush(true);
-    windows.push_back(builder.tape.size());
-    builder.tape.clear();
+      seams.note_new(builder->tape);
+    seams.note_flush(kind);
+    windows.push_back(builder->tape.size());
+    builder = std::make_unique<TapeBuilder>();
+    x = builder->input(x.tensor);
+    y = builder->input(y.tensor);
   }
-  if (!builder.tape.empty()) {
-    seams.note_new(builder.tape);
-    seams.note_flush(false);
-    windows.push_back(builder.tape.size());
+  if (!builder->tape.empty()) {
+    seams.note_new(builder->tape);
+    windows.push_back(builder->tape.size());
   }
+  seams.note_flush(FlushReason::kSynchronize);
   return windows;
 }
 
@@ -225,12 +243,34 @@ TEST(Branches, OfALoopAreOneInEachRound) {
   EXPECT_EQ(windows_of(seams, loop({true, false, true})), (std::vector<size_t>{10, 11, 11, 1}));
 }
 
-TEST(Branches, AreNoneBehindFewOperations) {
-  const size_t few = Seams::kLeastBeforeBranch - 1;
+TEST(Branches, AreKnownByTheirLines) {
   Seams seams;
-  run_loops(seams, few);
+  run_loops(seams);
+
+  EXPECT_EQ(windows_of(seams, loop({false}, 10, /*factor=*/3)), (std::vector<size_t>{10, 1}));
+}
+
+TEST(Branches, AreNoneBehindFewOperations) {
+  Seams seams;
+  const size_t few = Seams::kLeastBeforeBranch - 1;
+  for (int i = 0; i < 20; ++i) windows_of(seams, loop({i % 2 == 0, i % 3 == 0, i % 4 == 0}, few));
 
   EXPECT_NE(windows_of(seams, loop({false}, few)).front(), few);
+}
+
+TEST(Branches, AreFoundAmongWindowsThatBeginWithOtherSizes) {
+  Seams seams;
+  const auto window_of = [](int64_t size, bool coin) {
+    TapeBuilder builder;
+    auto y = builder.input(at::ones({size}));
+    for (LocationId i = 0; i < 12; ++i)
+      y = builder.call(i == 10 && coin ? "aten::abs" : "aten::neg", "", {y}, 1 + i)[0];
+    return builder.tape.prefix(12);
+  };
+  for (const bool coin : {false, false, true, false})
+    for (int64_t size = 3; size < 9; ++size) seams.note_new(window_of(size, coin));
+
+  EXPECT_EQ(flushed_after(seams, window_of(3, true)), 10u);
 }
 
 TEST(Branches, AreNoneWhereOneWindowIsTheBeginningOfTheOther) {
@@ -254,6 +294,22 @@ TEST(Branches, BeforeWhichWindowsRepeatStay) {
   for (int i = 0; i < 200; ++i) windows_of(seams, loop({false}), /*repeated=*/i % 50 == 0);
 
   EXPECT_EQ(windows_of(seams, loop({false})), (std::vector<size_t>{10, 1}));
+}
+
+TEST(Seams, ThatWereNotReachedForLongestMakeRoom) {
+  Seams seams;
+  const auto phase = [&](LocationId first, bool coin) {
+    TapeBuilder builder;
+    auto y = builder.input(at::ones({3}));
+    for (LocationId i = 0; i < 12; ++i)
+      y = builder.call(i == 10 && coin ? "aten::abs" : "aten::neg", "", {y}, first + i)[0];
+    return builder.tape.prefix(12);
+  };
+  for (LocationId first = 1; first < 1000; first += 20)
+    for (const bool coin : {false, false, true, false}) seams.note_new(phase(first, coin));
+
+  EXPECT_EQ(flushed_after(seams, phase(981, true)), 10u);
+  EXPECT_EQ(flushed_after(seams, phase(1, true)), 0u);
 }
 
 }  // namespace

@@ -265,7 +265,7 @@ def test_what_follows_an_operation_of_another_size_each_time_is_deferred(device)
         wait_for_compiles()
 
     metrics = torch_lazy.metrics()
-    assert metrics["flushes"] == {"seam": 1, "synchronize": 1}
+    assert metrics["flushes"] == {"merge": 1, "synchronize": 1}
     assert metrics["windows"]["hot"] == 1
     assert metrics["deferred"] > 60
     same(result.cpu(), decay(labels(length), weights.cpu()))
@@ -296,6 +296,27 @@ def test_parts_of_a_loop_with_a_branch_are_deferred(device):
     metrics = torch_lazy.metrics()
     assert metrics["windows"] == {"hot": 13}
     assert metrics["deferred"] == metrics["recorded"]
+
+
+def test_a_loop_with_few_paths_becomes_one_window(device):
+    weights = torch.randn(6).to(device)
+
+    def step(path: int) -> None:
+        y = weights
+        for part in range(4):
+            for _ in range(4):
+                y = (y * 0.5).tanh() + weights
+            y = y.sin() if part == path else y.cos()
+        synchronize()
+        wait_for_compiles()
+
+    for i in range(60):
+        step(i % 4)
+    torch_lazy.reset_metrics()
+    step(2)
+
+    assert torch_lazy.metrics()["windows"] == {"hot": 1}
+    assert torch_lazy.metrics()["flushes"] == {"synchronize": 1}
 
 
 def test_random_operators_draw_the_cpus_numbers(device):
