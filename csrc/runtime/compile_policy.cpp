@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 
@@ -19,8 +20,15 @@ constexpr double kAssumedNanoseconds = 15e6;
 // it was seen is the best guess of how often it will be.
 constexpr int64_t kPart = 8;
 
+// Compiled traces that have not run, for so many of which the next one has to have another
+// recording. A script of some dozens of sequence lengths has about as many before the first comes
+// back.
+constexpr int64_t kUnusedForARecording = 16;
+
 // Global: compiles are the whole process's. Of operations' square roots.
 std::atomic<double> compiled_roots{0};
+// Compiled traces that have not run; one that runs makes up for another.
+std::atomic<int64_t> unused{0};
 
 }  // namespace
 
@@ -29,7 +37,9 @@ bool has_one_core() {
   return sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) == 1;
 }
 
-bool compiling_pays(size_t operations, std::chrono::nanoseconds spent, bool one_core) {
+bool compiling_pays(size_t operations, int64_t recordings, std::chrono::nanoseconds spent,
+                    bool one_core) {
+  if (recordings <= unused.load(std::memory_order_relaxed) / kUnusedForARecording) return false;
   if (!one_core) return true;
   const double a_root = (kAssumedNanoseconds + double(total_pass_time())) /
                         (1 + compiled_roots.load(std::memory_order_relaxed));
@@ -38,6 +48,17 @@ bool compiling_pays(size_t operations, std::chrono::nanoseconds spent, bool one_
 
 void count_compiled(size_t operations) {
   compiled_roots.fetch_add(std::sqrt(double(operations)), std::memory_order_relaxed);
+}
+
+void count_ready_trace() {
+  ++unused;
+}
+
+void count_first_run() {
+  // Not below 0: what a script did long ago says nothing of what it does now.
+  int64_t before = unused.load(std::memory_order_relaxed);
+  while (!unused.compare_exchange_weak(before, std::max<int64_t>(0, before - 2))) {
+  }
 }
 
 }  // namespace torch_lazy

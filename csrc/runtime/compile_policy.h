@@ -4,20 +4,30 @@
 // for every compile, and a trace that is seen twice need not be seen again: there it is put off
 // until the script has spent a good part of what the compile will cost in windows of the trace.
 // What is wasted on traces that never come back is then bounded by the time they took.
+//
+// Some scripts make traces that are recorded a few times and never again: the layers of a network
+// that is given one more token each time. The more compiled traces have not run, the more
+// recordings the next one has to have.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 namespace torch_lazy {
 
 // The calling thread may run on one core only.
 bool has_one_core();
 
-// `spent`: how long the script has been in recordings of the trace since it became warm.
-bool compiling_pays(size_t operations, std::chrono::nanoseconds spent, bool one_core);
+// `recordings` of the trace since it became warm, and how long the script has been in them.
+bool compiling_pays(size_t operations, int64_t recordings, std::chrono::nanoseconds spent,
+                    bool one_core);
 
 // What compiles have cost so far is how the next one's cost is told.
 void count_compiled(size_t operations);
+
+// A trace has its first version, or runs for the first time.
+void count_ready_trace();
+void count_first_run();
 
 }  // namespace torch_lazy

@@ -13,7 +13,6 @@
 #include "base/warn.h"
 #include "ir/print.h"
 #include "profile/range.h"
-#include "runtime/compile_policy.h"
 #include "runtime/compile_queue.h"
 #include "runtime/executable_cache.h"
 
@@ -123,6 +122,7 @@ void CompiledTrace::compile() {
   const std::lock_guard<std::mutex> lock(traces_mutex());
   failed_ = !made;
   count_compiled(tape_.size());
+  if (made && !version_) count_ready_trace();
   version_.swap(made);  // what was there is destroyed without the lock
   finished_.store(true, std::memory_order_release);
   ++finished_count;

@@ -11,6 +11,7 @@
 #include "backend/backend.h"
 #include "ir/graph_from_tape.h"
 #include "ir/graph_hash.h"
+#include "runtime/compile_policy.h"
 #include "runtime/compile_queue.h"
 #include "runtime/execution_lock.h"
 #include "runtime/geometry.h"
@@ -72,6 +73,12 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
   };
   // Null until compiled, and for a trace whose compile failed.
   std::shared_ptr<const Version> version() const;
+  // It has run as compiled.
+  void note_run() {
+    if (has_run_.load(std::memory_order_relaxed)) [[likely]]
+      return;
+    if (!has_run_.exchange(true)) count_first_run();
+  }
   // The compile has ended, well or not.
   bool finished() const { return finished_.load(std::memory_order_acquire); }
 
@@ -100,7 +107,7 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
   std::vector<bool> live_;
   std::shared_ptr<const Version> version_;
   bool failed_ = false;
-  std::atomic<bool> finished_{false};  // read without the lock
+  std::atomic<bool> finished_{false}, has_run_{false};  // read without the lock
 };
 
 // Counts compiles that have ended: where it has not moved, no trace has become ready.

@@ -15,7 +15,9 @@ namespace {
 
 struct CachedTrace {
   std::shared_ptr<CompiledTrace> trace;
-  std::chrono::nanoseconds spent{0};  // in its recordings, see compiling_pays()
+  // Recordings, and the time in them; see compiling_pays().
+  int64_t recordings = 0;
+  std::chrono::nanoseconds spent{0};
   bool queued = false;
 };
 
@@ -98,10 +100,11 @@ std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const Tape& reco
         tape.prefix(tape.size()), dynamic_scalars, live, conditions)});
   }
   if (cached->trace->finished()) return cached->trace;
+  ++cached->recordings;
   cached->spent += spent;
   if (cached->queued)
     resume_compiles();
-  else if (owner || compiling_pays(tape.size(), cached->spent, has_one_core()))
+  else if (owner || compiling_pays(tape.size(), cached->recordings, cached->spent, has_one_core()))
     queue(*cached);
   return cached->trace;
 }

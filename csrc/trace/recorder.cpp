@@ -195,6 +195,7 @@ Recorder::Finished Recorder::finish_window(RecordingGuard& lock, Flush flush) {
   CompiledTrace* const trace = matcher_.ended(window_.tape());
   if (const auto version = trace ? trace->version_for(window_.live()) : nullptr) {
     keep_error(window_.run(lock, *version, flush.profiled));
+    trace->note_run();
     learner_of(window_.key()).note_repeated(window_.tape(), *trace);
     if (may_run_early()) matcher_.note_end(window_.tape(), *trace);
     return {WindowState::kHot, trace->shared_from_this(), version};

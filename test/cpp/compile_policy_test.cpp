@@ -10,26 +10,45 @@ namespace {
 using std::chrono::hours;
 using std::chrono::nanoseconds;
 
-TEST(CompilePolicy, WithACoreToSpareATraceIsCompiledAtOnce) {
-  EXPECT_TRUE(compiling_pays(1000, nanoseconds(0), false));
+class CompilePolicy : public ::testing::Test {
+ protected:
+  // Other tests of the process compile traces that never run.
+  void SetUp() override {
+    for (int i = 0; i < 10'000; ++i) count_first_run();
+  }
+};
+
+TEST_F(CompilePolicy, WithACoreToSpareATraceIsCompiledAtOnce) {
+  EXPECT_TRUE(compiling_pays(1000, 1, nanoseconds(0), false));
 }
 
-TEST(CompilePolicy, OnOneCoreACompileWaitsUntilItsTraceHasTakenTime) {
-  EXPECT_FALSE(compiling_pays(1000, nanoseconds(1000), true));
-  EXPECT_TRUE(compiling_pays(1000, hours(10), true));
+TEST_F(CompilePolicy, OnOneCoreACompileWaitsUntilItsTraceHasTakenTime) {
+  EXPECT_FALSE(compiling_pays(1000, 1, nanoseconds(1000), true));
+  EXPECT_TRUE(compiling_pays(1000, 1, hours(10), true));
 }
 
-TEST(CompilePolicy, ExpensiveCompilesMakeTheNextOneWaitLonger) {
+TEST_F(CompilePolicy, ExpensiveCompilesMakeTheNextOneWaitLonger) {
   const nanoseconds spent = hours(10);
-  ASSERT_TRUE(compiling_pays(1000, spent, true));
+  ASSERT_TRUE(compiling_pays(1000, 1, spent, true));
   const auto long_compiles = int64_t(nanoseconds(hours(100'000)).count());
 
   count_compiled(1000);
   add_pass_time("test", long_compiles);
-  const bool pays = compiling_pays(1000, spent, true);
+  const bool pays = compiling_pays(1000, 1, spent, true);
   add_pass_time("test", -long_compiles);
 
   EXPECT_FALSE(pays);
+}
+
+TEST_F(CompilePolicy, TracesWaitForMoreRecordingsWhereOthersNeverRan) {
+  for (int i = 0; i < 100; ++i) count_ready_trace();
+  const bool at_once = compiling_pays(1000, 1, nanoseconds(0), false);
+  const bool after_many = compiling_pays(1000, 20, nanoseconds(0), false);
+  for (int i = 0; i < 100; ++i) count_first_run();
+
+  EXPECT_FALSE(at_once);
+  EXPECT_TRUE(after_many);
+  EXPECT_TRUE(compiling_pays(1000, 1, nanoseconds(0), false));
 }
 
 }  // namespace
