@@ -10,6 +10,7 @@
 // for again from the root.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -48,12 +49,20 @@ class Segment {
     return trace_->outputs(from_ + index);
   }
   const End* end(size_t index) const { return ends_[index].trace ? &ends_[index] : nullptr; }
+  // Of a segment that windows begin with: one of them failed a guard, or ran as compiled. Where the
+  // former happens far more often, following it costs more than it brings, and is tried only now
+  // and then. Failed windows of an input that is larger each time are such.
+  void note_guard_failure() { failures_ = std::min(failures_ + 1, 2 * kMostFailures); }
+  void note_run() { failures_ -= std::min(failures_, kFailuresOfARun); }
+  bool is_worth_following() { return failures_ < kMostFailures || ++passed_by_ % kPassedBy == 0; }
   // Whether the operation at `index` is the tape's, whose words begin and end there.
   bool matches(size_t index, const Tape& tape, size_t begin, size_t end) const;
 
  private:
   friend class KnownTraces;
   friend class Cursor;
+  // A run wins about what so many failures cost.
+  static constexpr uint32_t kMostFailures = 8, kFailuresOfARun = 4, kPassedBy = 16;
   std::shared_ptr<CompiledTrace> trace_;
   size_t from_ = 0;
   // Where recordings leave the segment. Few, but at the start of a tree or of a loop whose numbers
@@ -74,6 +83,8 @@ class Segment {
   // Of a segment that windows begin with: how the last of them ended that ran as compiled.
   std::shared_ptr<CompiledTrace> last_end_;
   bool ended_otherwise_ = false;  // than the one before it
+  uint32_t failures_ = 0;         // less those that runs make up for
+  uint32_t passed_by_ = 0;
 };
 
 // A place in the tree: `index` operations of `segment` have matched.
@@ -91,6 +102,7 @@ class Cursor {
   c10::ArrayRef<uint64_t> output_words() const { return segment_->output_words(index_ - 1); }
   WarningsId warnings() const { return segment_->warnings(index_ - 1); }
   const Segment::End* end() const { return segment_->end(index_); }
+  Segment* segment() const { return segment_; }
   // The operations that known traces go on with here.
   struct Next {
     const CompiledTrace* trace;

@@ -17,13 +17,28 @@ class Matcher {
   void start(KnownTraces& traces) {
     traces_ = &traces;
     cursor_ = traces.start();
+    first_ = nullptr;
     expected_.reset();
     trusted_ = false;
     compared_ = 0;
   }
 
-  // Steps over the operation that is open on the tape. False: no known trace goes on with it.
-  bool match(const Tape& tape) { return cursor_.advance(tape) || cursor_.find_again(tape, false); }
+  // Steps over the operation that is open on the tape. False: no known trace goes on with it, or
+  // windows that begin with it seldom came to an end of one lately.
+  bool match(const Tape& tape) {
+    if (!cursor_.advance(tape) && !cursor_.find_again(tape, false)) return false;
+    if (first_) return true;
+    first_ = cursor_.segment();
+    return first_->is_worth_following();
+  }
+  // After match() has said no, though not at once.
+  void note_guard_failure() {
+    if (first_) first_->note_guard_failure();
+  }
+  // The window runs as compiled.
+  void note_run() {
+    if (first_) first_->note_run();
+  }
   // Of the operation stepped over last.
   const std::vector<KnownOutput>& outputs() const { return cursor_.outputs(); }
   c10::ArrayRef<uint64_t> output_words() const { return cursor_.output_words(); }
@@ -74,6 +89,7 @@ class Matcher {
 
   KnownTraces* traces_ = nullptr;
   Cursor cursor_;
+  Segment* first_ = nullptr;  // with which the window began
   std::weak_ptr<CompiledTrace> expected_;
   bool trusted_ = false;
   size_t compared_ = 0;  // operations that follow it

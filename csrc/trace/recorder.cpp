@@ -112,6 +112,7 @@ void Recorder::fail_guard(RecordingGuard& lock, bool because_of_another_thread) 
   const std::exception_ptr error = std::exchange(error_, nullptr);
   lock.unlock();  // no other thread has business with an eager window
   if (deferred > 0 && !because_of_another_thread) {
+    matcher_.note_guard_failure();
     debug_guard_failure(matcher_, window_.tape());
     if (is_profiled()) [[unlikely]]
       mark(guard_failure_event(matcher_, window_.tape()));
@@ -196,6 +197,7 @@ Recorder::Finished Recorder::finish_window(RecordingGuard& lock, Flush flush) {
   if (const auto version = trace ? trace->version_for(window_.live()) : nullptr) {
     keep_error(window_.run(lock, *version, flush.profiled));
     trace->note_run();
+    matcher_.note_run();
     learner_of(window_.key()).note_repeated(window_.tape(), *trace);
     if (may_run_early()) matcher_.note_end(window_.tape(), *trace);
     return {WindowState::kHot, trace->shared_from_this(), version};
