@@ -1,5 +1,7 @@
 #include "tape/signature.h"
 
+#include <c10/util/hash.h>
+
 #include <algorithm>
 
 #include "ops/operator_info.h"
@@ -84,6 +86,10 @@ uint64_t signature(const Tape& tape, size_t operation) {
                 ignores_numbers(*tape.entry(operation).op, tape.outputs(operation)));
   add_results(mixer, tape.outputs(operation));
   return mixer.hash();
+}
+
+uint64_t line_signature(const Tape& tape, size_t operation) {
+  return c10::get_hash(tape.entry(operation).op, tape.entry(operation).location);
 }
 
 }  // namespace torch_lazy

@@ -13,4 +13,7 @@ namespace torch_lazy {
 // that reads an input of the window is another than one that reads what the window has named.
 uint64_t signature(const Tape& tape, size_t operation);
 
+// Of its operator and line alone.
+uint64_t line_signature(const Tape& tape, size_t operation);
+
 }  // namespace torch_lazy

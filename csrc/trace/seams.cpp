@@ -11,10 +11,6 @@
 namespace torch_lazy {
 namespace {
 
-uint64_t line_of(const Tape& tape, size_t operation) {
-  return c10::get_hash(tape.entry(operation).op, tape.entry(operation).location);
-}
-
 std::vector<uint64_t> signatures_of(const Tape& tape, size_t begin, size_t end) {
   std::vector<uint64_t> signatures;
   signatures.reserve(end - begin);
@@ -98,7 +94,8 @@ void Seams::compare(FlushReason kind, Family& family, const Tape& tape, Marks& s
 }
 
 uint64_t Seams::mark_at(FlushReason kind, const Tape& tape, size_t operation) {
-  return kind == FlushReason::kBranch ? line_of(tape, operation) : signature(tape, operation);
+  return kind == FlushReason::kBranch ? line_signature(tape, operation)
+                                      : signature(tape, operation);
 }
 
 bool Seams::add(FlushReason kind, const Tape& tape, size_t end) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tape/signature.h"
+
 namespace torch_lazy {
 namespace {
 
@@ -12,7 +14,7 @@ uint64_t hash_of_beginning(const Tape& tape) {
   constexpr size_t kOperations = 4;
   uint64_t hash = 0;
   for (size_t i = 0; i < std::min(kOperations, tape.size()); ++i)
-    hash = c10::hash_combine(hash, c10::get_hash(tape.entry(i).op, tape.entry(i).location));
+    hash = c10::hash_combine(hash, line_signature(tape, i));
   return hash;
 }
 

@@ -15,8 +15,8 @@
 
 namespace torch_lazy {
 
-// Of the windows of one learner; guarded as that is. A window costs a few instructions, and one
-// that ends at a seam a look at its first operations.
+// Of the windows of one learner; guarded as that is. A window costs a few instructions, and the
+// first of a stretch a look at its first operations.
 class Stretches {
  public:
   // A window ended that was never recorded before, or one that was, which `id` stands for.

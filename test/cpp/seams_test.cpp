@@ -172,6 +172,15 @@ TEST(Merges, BehindWhichWindowsRepeatStay) {
   EXPECT_GT(flushed_after(seams, window(7)), 0u);
 }
 
+// Twelve operations on lines from `first` on, the eleventh of which a coin chooses.
+Tape with_branch(bool coin, LocationId first, int64_t size = 3) {
+  TapeBuilder builder;
+  auto y = builder.input(at::ones({size}));
+  for (LocationId i = 0; i < 12; ++i)
+    y = builder.call(i == 10 && coin ? "aten::abs" : "aten::neg", "", {y}, first + i)[0];
+  return builder.tape.prefix(12);
+}
+
 struct Operation {
   const char* name;
   LocationId location;
@@ -260,17 +269,10 @@ TEST(Branches, AreNoneBehindFewOperations) {
 
 TEST(Branches, AreFoundAmongWindowsThatBeginWithOtherSizes) {
   Seams seams;
-  const auto window_of = [](int64_t size, bool coin) {
-    TapeBuilder builder;
-    auto y = builder.input(at::ones({size}));
-    for (LocationId i = 0; i < 12; ++i)
-      y = builder.call(i == 10 && coin ? "aten::abs" : "aten::neg", "", {y}, 1 + i)[0];
-    return builder.tape.prefix(12);
-  };
   for (const bool coin : {false, false, true, false})
-    for (int64_t size = 3; size < 9; ++size) seams.note_new(window_of(size, coin));
+    for (int64_t size = 3; size < 9; ++size) seams.note_new(with_branch(coin, 1, size));
 
-  EXPECT_EQ(flushed_after(seams, window_of(3, true)), 10u);
+  EXPECT_EQ(flushed_after(seams, with_branch(true, 1, 3)), 10u);
 }
 
 TEST(Branches, AreNoneWhereOneWindowIsTheBeginningOfTheOther) {
@@ -298,18 +300,11 @@ TEST(Branches, BeforeWhichWindowsRepeatStay) {
 
 TEST(Seams, ThatWereNotReachedForLongestMakeRoom) {
   Seams seams;
-  const auto phase = [&](LocationId first, bool coin) {
-    TapeBuilder builder;
-    auto y = builder.input(at::ones({3}));
-    for (LocationId i = 0; i < 12; ++i)
-      y = builder.call(i == 10 && coin ? "aten::abs" : "aten::neg", "", {y}, first + i)[0];
-    return builder.tape.prefix(12);
-  };
   for (LocationId first = 1; first < 1000; first += 20)
-    for (const bool coin : {false, false, true, false}) seams.note_new(phase(first, coin));
+    for (const bool coin : {false, false, true, false}) seams.note_new(with_branch(coin, first));
 
-  EXPECT_EQ(flushed_after(seams, phase(981, true)), 10u);
-  EXPECT_EQ(flushed_after(seams, phase(1, true)), 0u);
+  EXPECT_EQ(flushed_after(seams, with_branch(true, 981)), 10u);
+  EXPECT_EQ(flushed_after(seams, with_branch(true, 1)), 0u);
 }
 
 }  // namespace
