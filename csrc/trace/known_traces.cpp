@@ -88,7 +88,10 @@ bool Cursor::advance(const Tape& tape) {
 }
 
 bool Cursor::find_again(const Tape& tape, bool to_end) {
-  if (!traces_->has_dynamic_scalars_) return false;
+  return traces_->has_dynamic_scalars_ && find(tape, to_end);
+}
+
+bool Cursor::find(const Tape& tape, bool to_end) {
   struct Place {
     Segment* segment;
     size_t index;
@@ -179,32 +182,6 @@ bool follows(const CompiledTrace& trace, const Tape& tape, size_t from) {
     if (!is_operation(trace, i, tape, tape.words_begin(i), end)) return false;
   }
   return true;
-}
-
-Segment* KnownTraces::first_segment(const Tape& tape) {
-  const size_t end = tape.size() > 1 ? tape.words_begin(1) : tape.all_words().size();
-  Segment* found = nullptr;
-  root_.side_exits_[0].each(tape, 0, end, [&](Segment* segment) {
-    found = segment;
-    return true;
-  });
-  return found;
-}
-
-std::shared_ptr<CompiledTrace> KnownTraces::expected(const Tape& tape) {
-  const Segment* const segment = first_segment(tape);
-  return segment && !segment->ended_otherwise_ ? segment->last_end_ : nullptr;
-}
-
-void KnownTraces::note_end(const Tape& tape, std::shared_ptr<CompiledTrace> trace) {
-  Segment* const segment = first_segment(tape);
-  if (!segment) return;
-  segment->ended_otherwise_ = segment->last_end_ && segment->last_end_ != trace;
-  segment->last_end_ = std::move(trace);
-}
-
-void KnownTraces::note_wrong_guess(const Tape& tape) {
-  if (Segment* const segment = first_segment(tape)) segment->ended_otherwise_ = true;
 }
 
 }  // namespace torch_lazy

@@ -49,12 +49,22 @@ class Segment {
     return trace_->outputs(from_ + index);
   }
   const End* end(size_t index) const { return ends_[index].trace ? &ends_[index] : nullptr; }
-  // Of a segment that windows begin with: one of them failed a guard, or ran as compiled. Where the
-  // former happens far more often, following it costs more than it brings, and is tried only now
-  // and then. Failed windows of an input that is larger each time are such.
-  void note_guard_failure() { failures_ = std::min(failures_ + 1, 2 * kMostFailures); }
-  void note_run() { failures_ -= std::min(failures_, kFailuresOfARun); }
-  bool is_worth_following() { return failures_ < kMostFailures || ++passed_by_ % kPassedBy == 0; }
+  // Of a segment that windows begin with: one of them ran as compiled or would have, or it failed a
+  // guard or would have. Where the latter happens far more often, following such windows costs more
+  // than it brings. Those of an input that is larger each time are such.
+  void note_success() { failures_ -= std::min(failures_, kFailuresOfASuccess); }
+  void note_failure() { failures_ = std::min(failures_ + 1, 2 * kMostFailures); }
+  bool is_worth_following() const { return failures_ < kMostFailures; }
+  // Also of such a segment: what a window is likely to be, which is what the last one was. Null
+  // where that differed from the one before it, or there was none.
+  std::shared_ptr<CompiledTrace> expected() const { return ended_otherwise_ ? nullptr : last_end_; }
+  // A window ended as that trace, and ran so.
+  void note_end(CompiledTrace& trace) {
+    ended_otherwise_ = last_end_ && last_end_.get() != &trace;
+    if (last_end_.get() != &trace) last_end_ = trace.shared_from_this();
+  }
+  // It was not what was expected.
+  void note_wrong_guess() { ended_otherwise_ = true; }
   // Whether the operation at `index` is the tape's, whose words begin and end there.
   bool matches(size_t index, const Tape& tape, size_t begin, size_t end) const;
 
@@ -62,7 +72,7 @@ class Segment {
   friend class KnownTraces;
   friend class Cursor;
   // A run wins about what so many failures cost.
-  static constexpr uint32_t kMostFailures = 8, kFailuresOfARun = 4, kPassedBy = 16;
+  static constexpr uint32_t kMostFailures = 8, kFailuresOfASuccess = 4;
   std::shared_ptr<CompiledTrace> trace_;
   size_t from_ = 0;
   // Where recordings leave the segment. Few, but at the start of a tree or of a loop whose numbers
@@ -80,11 +90,10 @@ class Segment {
   };
   std::vector<SideExits> side_exits_;  // by index, size() + 1 of them
   std::vector<End> ends_;              // by index, size() + 1 of them
-  // Of a segment that windows begin with: how the last of them ended that ran as compiled.
-  std::shared_ptr<CompiledTrace> last_end_;
-  bool ended_otherwise_ = false;  // than the one before it
-  uint32_t failures_ = 0;         // less those that runs make up for
-  uint32_t passed_by_ = 0;
+  // Of a segment that windows begin with.
+  std::shared_ptr<CompiledTrace> last_end_;  // of those that ran as compiled
+  bool ended_otherwise_ = false;             // than the one before it
+  uint32_t failures_ = 0;                    // less those that successes make up for
 };
 
 // A place in the tree: `index` operations of `segment` have matched.
@@ -94,8 +103,11 @@ class Cursor {
 
   // Steps over the operation that is open on the tape; false and unmoved when none is known here.
   bool advance(const Tape& tape);
-  // Moves to another path that all operations of the tape follow, the open one included, and that
-  // has the outputs on the tape; with `to_end` to one that has an end there.
+  // Moves to a path that all operations of the tape follow, the open one included, and that has the
+  // outputs on the tape; with `to_end` to one that has an end there. False and unmoved where there
+  // is none.
+  bool find(const Tape& tape, bool to_end);
+  // The same where the cursor's own path does not serve: there can be another.
   bool find_again(const Tape& tape, bool to_end);
   // The operation stepped over last.
   const std::vector<KnownOutput>& outputs() const { return segment_->outputs(index_ - 1); }
@@ -134,18 +146,8 @@ class KnownTraces {
   bool empty() const { return root_.side_exits_[0].by_words.empty(); }
   Cursor start() { return Cursor(this); }
 
-  // What a window that begins as the tape does is likely to be: what the last one was. Null where
-  // that differed from the one before it, or there was none.
-  std::shared_ptr<CompiledTrace> expected(const Tape& tape);
-  // The window on the tape ended as that trace, and ran so.
-  void note_end(const Tape& tape, std::shared_ptr<CompiledTrace> trace);
-  // It was not what was expected.
-  void note_wrong_guess(const Tape& tape);
-
  private:
   friend class Cursor;
-  // A segment of the tape's first operation; null where there is none.
-  Segment* first_segment(const Tape& tape);
   Segment root_;
   bool has_dynamic_scalars_ = false;  // some trace has dynamic scalars: several paths may match
 };

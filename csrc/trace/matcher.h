@@ -13,11 +13,12 @@ namespace torch_lazy {
 
 class Matcher {
  public:
-  // A window begins that may follow these traces.
-  void start(KnownTraces& traces) {
-    traces_ = &traces;
-    cursor_ = traces.start();
+  // A window begins that may follow these traces; null where it is not to follow any.
+  void start(KnownTraces* traces) {
+    traces_ = traces;
+    cursor_ = traces ? traces->start() : Cursor();
     first_ = nullptr;
+    passed_by_ = false;
     expected_.reset();
     trusted_ = false;
     compared_ = 0;
@@ -29,16 +30,26 @@ class Matcher {
     if (!cursor_.advance(tape) && !cursor_.find_again(tape, false)) return false;
     if (first_) return true;
     first_ = cursor_.segment();
-    return first_->is_worth_following();
+    passed_by_ = !first_->is_worth_following();
+    return !passed_by_;
   }
   // After match() has said no, though not at once.
-  void note_guard_failure() {
-    if (first_) first_->note_guard_failure();
+  void note_guard_failure() { first_->note_failure(); }
+  // The window ran as that trace, which has ended.
+  void note_run(CompiledTrace& trace) {
+    first_->note_success();
+    first_->note_end(trace);
   }
-  // The window runs as compiled.
-  void note_run() {
-    if (first_) first_->note_run();
+  // A window ends that began so and was not followed from its first operation on.
+  void note_eager_end(const Tape& tape) {
+    if (!passed_by_) return;
+    if (cursor_.find(tape, true))
+      first_->note_success();
+    else
+      first_->note_failure();
   }
+  // It was not what was expected.
+  void note_wrong_guess() { first_->note_wrong_guess(); }
   // Of the operation stepped over last.
   const std::vector<KnownOutput>& outputs() const { return cursor_.outputs(); }
   c10::ArrayRef<uint64_t> output_words() const { return cursor_.output_words(); }
@@ -65,7 +76,7 @@ class Matcher {
   // how it begins; it has followed it so far. Null where there is none. No operation is open.
   std::shared_ptr<CompiledTrace> expected(const Tape& tape, const WindowHistory& history) {
     std::shared_ptr<CompiledTrace> expected =
-        compared_ == 0 ? first_guess(tape, history) : expected_.lock();
+        compared_ == 0 ? first_guess(history) : expected_.lock();
     if (expected && !follows(*expected, tape, compared_)) expected.reset();
     compared_ = tape.size();
     expected_ = expected;
@@ -73,23 +84,19 @@ class Matcher {
   }
   // The guess comes from the history, and was never wrong. After expected().
   bool trusts_guess() const { return trusted_; }
-  // The window ran as that trace, which has ended.
-  void note_end(const Tape& tape, CompiledTrace& trace) {
-    traces_->note_end(tape, trace.shared_from_this());
-  }
-  void note_wrong_guess(const Tape& tape) { traces_->note_wrong_guess(tape); }
 
  private:
-  std::shared_ptr<CompiledTrace> first_guess(const Tape& tape, const WindowHistory& history) {
+  std::shared_ptr<CompiledTrace> first_guess(const WindowHistory& history) {
     const WindowHistory::Guess* const guess = history.next(traces_);
     trusted_ = guess && !guess->was_wrong;
-    if (!guess) return traces_->expected(tape);
+    if (!guess) return first_->expected();
     return guess->ended_otherwise ? nullptr : guess->trace.lock();
   }
 
   KnownTraces* traces_ = nullptr;
   Cursor cursor_;
   Segment* first_ = nullptr;  // with which the window began
+  bool passed_by_ = false;    // and it was not followed
   std::weak_ptr<CompiledTrace> expected_;
   bool trusted_ = false;
   size_t compared_ = 0;  // operations that follow it

@@ -90,7 +90,7 @@ RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_e
   state_version_ = version;
   wait_for_compiles_of(key, lock);
   KnownTraces* const known = deferring_ ? learner_of(key).start_window(key) : nullptr;
-  if (known) matcher_.start(*known);
+  matcher_.start(known);
   next_look_ = known && may_run_early() ? size_t(config().early_operations) : SIZE_MAX;
   window_.open(key, known ? Window::Mode::kDeferring : Window::Mode::kEager);
   return lock;
@@ -178,7 +178,7 @@ void Recorder::close(RecordingGuard& lock, Flush flush) {
   }
   learner_of(window_.key()).note_flush(flush.reason);
   // Windows that are deferred are not fed to the detector: what it knows ends with them.
-  if (window_.was_guessed_wrong()) matcher_.note_wrong_guess(window_.tape());
+  if (window_.was_guessed_wrong()) matcher_.note_wrong_guess();
   const bool eager = window_.mode() == Window::Mode::kEager;
   if (eager && flush.reason == FlushReason::kPeriod)
     period_.restart_window();
@@ -191,15 +191,15 @@ void Recorder::close(RecordingGuard& lock, Flush flush) {
 Recorder::Finished Recorder::finish_window(RecordingGuard& lock, Flush flush) {
   if (window_.mode() == Window::Mode::kEager) {
     const WindowState state = record_profile(flush.automatic());
+    matcher_.note_eager_end(window_.tape());
     return {window_.guard_failed() ? WindowState::kGuardFailed : state};
   }
   CompiledTrace* const trace = matcher_.ended(window_.tape());
   if (const auto version = trace ? trace->version_for(window_.live()) : nullptr) {
     keep_error(window_.run(lock, *version, flush.profiled));
     trace->note_run();
-    matcher_.note_run();
+    matcher_.note_run(*trace);
     learner_of(window_.key()).note_repeated(window_.tape(), *trace);
-    if (may_run_early()) matcher_.note_end(window_.tape(), *trace);
     return {WindowState::kHot, trace->shared_from_this(), version};
   }
   record_profile(flush.automatic());

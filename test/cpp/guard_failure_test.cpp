@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "follow_window.h"
 #include "tape_builder.h"
 #include "trace/matcher.h"
 
 namespace torch_lazy {
 namespace {
 
+using testing::follow;
 using testing::Handle;
 using testing::TapeBuilder;
 
@@ -20,16 +22,9 @@ std::string guard_failure(const TapeBuilder& known, const TapeBuilder& recorded,
                     std::vector<bool>(known.tape.storages), TraceConditions()),
                 std::nullopt);
   Matcher matcher;
-  matcher.start(traces);
-  Tape tape;
-  for (size_t i = 0; i < recorded.tape.size(); ++i) {
-    tape.begin(recorded.tape.entry(i).op, recorded.tape.entry(i).location);
-    for (const uint64_t word : recorded.tape.words(i).slice(1)) tape.word(word);
-    if (!matcher.match(tape)) return matcher.why_not(tape);
-    tape.copy_outputs(recorded.tape.outputs(i));
-    tape.end();
-  }
-  return "";
+  matcher.start(&traces);
+  const Tape tape = follow(matcher, recorded.tape, recorded.tape.size());
+  return tape.is_open() ? matcher.why_not(tape) : "";
 }
 
 // exp, then another operator.
