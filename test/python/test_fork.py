@@ -13,10 +13,12 @@ import torch, torch_lazy
 torch.set_num_threads(1)  # OpenMP's team does not outlive a fork, on the CPU either
 
 OPERATORS = [torch.tanh, torch.exp, torch.sin, torch.sigmoid, torch.neg, torch.cos]
-x = torch.linspace(-1, 1, 64)
-lazy = x.to({device!r})
+# Few programs begin alike: such that do and mostly go on otherwise are not deferred for a while.
+INPUTS = [torch.linspace(-1, 1, size) for size in range(64, 164)]
+LAZY_INPUTS = [x.to({device!r}) for x in INPUTS]
 
-def program(i, y):
+def program(i, inputs):
+    y = inputs[i % len(inputs)]
     for _ in range(5):
         y = OPERATORS[i % len(OPERATORS)](y) * 0.5
         i //= len(OPERATORS)
@@ -24,7 +26,7 @@ def program(i, y):
 
 def run(i):
     "Whether the result is right."
-    return torch.allclose(program(i, lazy).cpu(), program(i, x), atol=1e-5)
+    return torch.allclose(program(i, LAZY_INPUTS).cpu(), program(i, INPUTS), atol=1e-5)
 
 def hot(i):
     "Whether the result is right and the program runs compiled."
@@ -52,10 +54,13 @@ WHILE_COMPILING = """
 random.seed(0)
 assert compiled(0)
 queued, under_way = 1, 0
+not_used = []  # where many compiled traces are not, it takes more recordings to compile another
 for i in range(100):
+    not_used = [program_number for program_number in not_used if not hot(program_number)]
     for program_number in range(3 * i + 1, 3 * i + 4):
         assert all([run(program_number) for _ in range(2)])
         queued += 1
+        not_used.append(program_number)
     time.sleep(random.random() * 0.05)
     under_way += torch_lazy.compile_count() < queued
     if i % 3 == 0:  # some children make what was on its way themselves
