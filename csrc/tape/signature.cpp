@@ -34,8 +34,20 @@ bool ignores_numbers(const OperatorInfo& op, c10::ArrayRef<uint64_t> outputs) {
   });
 }
 
-// Argument words of one operation, from its first argument on.
-void add_arguments(Mixer& mixer, c10::ArrayRef<uint64_t> words, bool without_numbers) {
+// Hashes of what values look like, by slot.
+using Looks = std::vector<uint64_t>;
+
+uint64_t look(c10::ScalarType dtype, c10::ArrayRef<uint64_t> sizes_and_strides) {
+  Mixer mixer;
+  mixer.add(uint64_t(dtype));
+  mixer.add(sizes_and_strides);
+  return mixer.hash();
+}
+
+// Argument words of one operation, from its first argument on. With `looks` tensors are told by
+// these, and those of inputs are added to them.
+void add_arguments(Mixer& mixer, c10::ArrayRef<uint64_t> words, bool without_numbers,
+                   Looks* looks) {
   for (size_t at = 0; at < words.size();) {
     const uint64_t word = words[at];
     const uint64_t without_payload = word & 0xffffffff;
@@ -44,11 +56,19 @@ void add_arguments(Mixer& mixer, c10::ArrayRef<uint64_t> words, bool without_num
       case Tag::kOffsets:  // behind all arguments
         return;
       case Tag::kValue:
-        mixer.add(without_payload);
+        mixer.add(looks ? word_flags(word) : without_payload);
+        if (looks) mixer.add((*looks)[word_payload(word)]);
         break;
       case Tag::kInput:
       case Tag::kCpuTensor:
         // Storage slot, bytes, dtype and dimensions, offset; then sizes and strides.
+        if (looks) {
+          uint64_t& known = (*looks)[word_payload(word)];
+          known = look(c10::ScalarType(words[at + 3] & 0xff), words.slice(at + 5, size - 5));
+          mixer.add(word_flags(word));
+          mixer.add(known);
+          break;
+        }
         mixer.add(without_payload);
         mixer.add(words[at + 3]);
         mixer.add(words.slice(at + 5, size - 5));
@@ -60,7 +80,7 @@ void add_arguments(Mixer& mixer, c10::ArrayRef<uint64_t> words, bool without_num
   }
 }
 
-void add_results(Mixer& mixer, c10::ArrayRef<uint64_t> words) {
+void add_results(Mixer& mixer, c10::ArrayRef<uint64_t> words, Looks* looks) {
   for (size_t at = 0; at < words.size();) {
     const uint64_t header = words[at];
     const auto kind = OutputMetadata::Kind(header & 0xff);
@@ -70,22 +90,39 @@ void add_results(Mixer& mixer, c10::ArrayRef<uint64_t> words) {
       continue;
     // Slots, bytes, offset; then sizes and strides.
     const size_t dims = (header >> 24) & 0xff;
-    mixer.add(words.slice(at + 3, 2 * dims));
+    const auto sizes_and_strides = words.slice(at + 3, 2 * dims);
+    mixer.add(sizes_and_strides);
+    if (looks) {
+      const uint32_t value = uint32_t(words[at]);
+      (*looks)[value] = look(c10::ScalarType((header >> 16) & 0xff), sizes_and_strides);
+    }
     at += 3 + 2 * dims;
   }
 }
 
-}  // namespace
-
-uint64_t signature(const Tape& tape, size_t operation) {
+uint64_t signature(const Tape& tape, size_t operation, Looks* looks) {
   Mixer mixer;
   const c10::ArrayRef<uint64_t> words = tape.words(operation);
   mixer.add(words.front());  // the operator
   mixer.add(uint64_t(tape.entry(operation).location));
   add_arguments(mixer, words.slice(1),
-                ignores_numbers(*tape.entry(operation).op, tape.outputs(operation)));
-  add_results(mixer, tape.outputs(operation));
+                ignores_numbers(*tape.entry(operation).op, tape.outputs(operation)), looks);
+  add_results(mixer, tape.outputs(operation), looks);
   return mixer.hash();
+}
+
+}  // namespace
+
+uint64_t signature(const Tape& tape, size_t operation) {
+  return signature(tape, operation, nullptr);
+}
+
+std::vector<uint64_t> signatures_of_calls(const Tape& tape) {
+  Looks looks(tape.values);
+  std::vector<uint64_t> signatures;
+  signatures.reserve(tape.size());
+  for (size_t i = 0; i < tape.size(); ++i) signatures.push_back(signature(tape, i, &looks));
+  return signatures;
 }
 
 uint64_t line_signature(const Tape& tape, size_t operation) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "tape/tape.h"
 
@@ -12,6 +13,10 @@ namespace torch_lazy {
 // may be dynamic: equal for the same operation in two windows that differ in what is before it. One
 // that reads an input of the window is another than one that reads what the window has named.
 uint64_t signature(const Tape& tape, size_t operation);
+
+// Of each operation of the tape the same, wherever the tensors come from that it reads: what they
+// look like counts, and not whether they are inputs of the window or named before.
+std::vector<uint64_t> signatures_of_calls(const Tape& tape);
 
 // Of its operator and line alone.
 uint64_t line_signature(const Tape& tape, size_t operation);

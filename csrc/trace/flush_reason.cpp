@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 19> kReasonNames{
     "bytes limit",
     "period",
     "branch",
-    "merge",
+    "change",
     "used by another thread",
     "thread ends",
     "operation raised",

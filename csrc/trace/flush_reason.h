@@ -30,7 +30,7 @@ enum class FlushReason : uint8_t {
   kBytesLimit,
   kPeriod,
   kBranch,
-  kMerge,
+  kChange,
   // What happens to a window.
   kOtherThread,
   kThreadEnds,
@@ -39,7 +39,7 @@ enum class FlushReason : uint8_t {
 
 // See trace/seams.h.
 constexpr bool is_seam(FlushReason reason) {
-  return reason == FlushReason::kBranch || reason == FlushReason::kMerge;
+  return reason == FlushReason::kBranch || reason == FlushReason::kChange;
 }
 
 // One end of a window.

@@ -8,28 +8,12 @@
 #include <memory>
 #include <vector>
 
-#include "tape/signature.h"
 #include "tape_builder.h"
 
 namespace torch_lazy {
 namespace {
 
 using testing::TapeBuilder;
-
-// The sum of labels, a product with it, and `common` operations on that.
-Tape window(int64_t labels, size_t common = 40, int64_t width = 3) {
-  TapeBuilder builder;
-  const auto label = builder.input(at::ones({labels})), x = builder.input(at::ones({2, width}));
-  const auto total = builder.call("aten::sum", "", {label, c10::IValue()})[0];
-  auto y = builder.call("aten::mul", "Tensor", {x, total})[0];
-  for (size_t i = 0; i < common; ++i)
-    y = builder.call(i % 2 == 0 ? "aten::neg" : "aten::abs", "", {y})[0];
-  return builder.tape.prefix(builder.tape.size());
-}
-
-void note_new_windows(Seams& seams) {
-  for (const int64_t labels : {3, 4, 5, 6}) seams.note_new(window(labels));
-}
 
 // After how many operations it is flushed; 0 where it is not.
 size_t flushed_after(Seams& seams, const Tape& tape) {
@@ -39,137 +23,6 @@ size_t flushed_after(Seams& seams, const Tape& tape) {
       return operations;
     }
   return 0;
-}
-
-TEST(Signature, IsTheOperationWhereverItStands) {
-  const Tape a = window(3), b = window(4);
-
-  EXPECT_NE(signature(a, 0), signature(b, 0));  // of labels of another size
-  for (size_t i = 1; i < a.size(); ++i) EXPECT_EQ(signature(a, i), signature(b, i));
-  EXPECT_NE(signature(a, 2), signature(a, 3));                 // another operator
-  EXPECT_NE(signature(a, 1), signature(window(3, 40, 5), 1));  // another size
-  EXPECT_EQ(signature(a, 2), signature(a, 4));
-}
-
-TEST(Signature, LeavesOutWhatMayBeADynamicScalar) {
-  const auto product = [](const at::Tensor& x, const at::Scalar& number) {
-    TapeBuilder builder;
-    builder.call("aten::mul", "Tensor", {builder.input(x), testing::number(number)});
-    return signature(builder.tape, 0);
-  };
-  const at::Tensor x = at::ones({2});
-
-  EXPECT_EQ(product(x, 0.5), product(x, 0.25));
-  EXPECT_NE(product(x, int64_t(2)), product(x, int64_t(3)));
-  EXPECT_NE(product(x.to(at::kBFloat16), 0.5), product(x.to(at::kBFloat16), 0.25));
-}
-
-TEST(Merges, AreBehindTheFirstOperationsThatNewWindowsHaveInCommon) {
-  Seams seams;
-  note_new_windows(seams);
-
-  EXPECT_EQ(flushed_after(seams, window(7)), 5u);  // the sum, and four that are always the same
-}
-
-TEST(Merges, AreNoneWhereWindowsWereSeenTooSeldom) {
-  Seams seams;
-  seams.note_new(window(3));
-  seams.note_new(window(4));
-
-  EXPECT_EQ(flushed_after(seams, window(7)), 0u);
-}
-
-TEST(Merges, AreNoneWhereLittleIsInCommon) {
-  Seams seams;
-  for (const int64_t labels : {3, 4, 5, 6})
-    seams.note_new(window(labels, Seams::kLeastAfterMerge - 2));
-
-  EXPECT_EQ(flushed_after(seams, window(7, Seams::kLeastAfterMerge - 2)), 0u);
-}
-
-TEST(Merges, AreNoneWhereAllSizesDiffer) {
-  Seams seams;
-  for (const int64_t width : {3, 4, 5, 6, 7, 8, 9}) seams.note_new(window(3, 40, width));
-
-  EXPECT_EQ(flushed_after(seams, window(3, 40, 10)), 0u);
-}
-
-TEST(Merges, AreOneOnceUntilAWindowEndsOtherwise) {
-  Seams seams;
-  note_new_windows(seams);
-  ASSERT_GT(flushed_after(seams, window(7)), 0u);
-  seams.note_flush(FlushReason::kMerge);
-
-  EXPECT_EQ(flushed_after(seams, window(8)), 0u);
-  seams.note_flush(FlushReason::kSynchronize);
-  EXPECT_GT(flushed_after(seams, window(8)), 0u);
-}
-
-TEST(Merges, AreNoneAtTheBeginOfAWindow) {
-  const auto window = [](bool with_sum) {
-    TapeBuilder builder;
-    if (with_sum) builder.call("aten::sum", "", {builder.input(at::ones({3})), c10::IValue()});
-    auto y = builder.input(at::ones({2, 3}));
-    for (int i = 0; i < 40; ++i) y = builder.call("aten::neg", "", {y})[0];
-    return builder.tape.prefix(builder.tape.size());
-  };
-  Seams seams;
-  for (int i = 0; i < 3; ++i) seams.note_new(window(true));
-  seams.note_new(window(false));
-
-  EXPECT_EQ(flushed_after(seams, window(false)), 0u);
-}
-
-// The sum of `times` numbers, layers of the same operations, and what is done `times` behind the
-// third of them.
-Tape layers(size_t times) {
-  TapeBuilder builder;
-  builder.call("aten::sum", "", {builder.input(at::ones({int64_t(times)})), c10::IValue()});
-  auto y = builder.input(at::ones({2, 3}));
-  for (int layer = 0; layer < 12; ++layer) {
-    for (const char* name : {"aten::neg", "aten::abs", "aten::exp", "aten::tanh"})
-      y = builder.call(name, "", {y})[0];
-    for (size_t i = 0; layer == 2 && i < times; ++i) y = builder.call("aten::sin", "", {y})[0];
-  }
-  return builder.tape.prefix(builder.tape.size());
-}
-
-TEST(Merges, AreNotTakenForTheSameOperationsEarlier) {
-  Seams seams;
-  for (const size_t times : {1, 2, 3, 4, 5, 6}) seams.note_new(layers(times));
-
-  EXPECT_EQ(flushed_after(seams, layers(7)), 21u);  // three layers, seven sines, and one more
-}
-
-// Flushes at the seam; what follows is new each time, or has been seen.
-void flush(Seams& seams, bool repeated) {
-  const Tape tape = window(7);
-  ASSERT_GT(flushed_after(seams, tape), 0u);
-  seams.note_new(tape.prefix(5));
-  seams.note_flush(FlushReason::kMerge);
-  if (repeated)
-    seams.note_repeated();
-  else
-    seams.note_new(tape.prefix(5));
-  seams.note_flush(FlushReason::kSynchronize);
-}
-
-TEST(Merges, BehindWhichNothingRepeatsAreNone) {
-  Seams seams;
-  note_new_windows(seams);
-  for (int i = 0; i < 8; ++i) flush(seams, /*repeated=*/false);
-
-  seams.note_flush(FlushReason::kSynchronize);
-  EXPECT_EQ(flushed_after(seams, window(7)), 0u);
-}
-
-TEST(Merges, BehindWhichWindowsRepeatStay) {
-  Seams seams;
-  note_new_windows(seams);
-  for (int i = 0; i < 20; ++i) flush(seams, /*repeated=*/i % 4 == 0);
-
-  seams.note_flush(FlushReason::kSynchronize);
-  EXPECT_GT(flushed_after(seams, window(7)), 0u);
 }
 
 // Twelve operations on lines from `first` on, the eleventh of which a coin chooses.
@@ -185,6 +38,7 @@ struct Operation {
   const char* name;
   LocationId location;
   int64_t factor = 1;
+  int64_t length = 0;  // of a sum: of what it sums
 };
 
 // Rounds of a loop, at the end of each of which one of two things is done.
@@ -206,8 +60,11 @@ std::vector<size_t> windows_of(Seams& seams, const std::vector<Operation>& opera
   auto builder = std::make_unique<TapeBuilder>();
   auto x = builder->input(at::ones({2, 3}));
   auto y = x;
-  for (const auto& [name, location, factor] : operations) {
-    y = builder->call(name, "Tensor", {y, x, c10::IValue(factor)}, location)[0];
+  for (const auto& [name, location, factor, length] : operations) {
+    if (length > 0)
+      builder->call(name, "", {builder->input(at::ones({length})), c10::IValue()}, location);
+    else
+      y = builder->call(name, "Tensor", {y, x, c10::IValue(factor)}, location)[0];
     const auto seam = seams.find(builder->tape);
     if (!seam) continue;
     const FlushReason kind = seams.reach(*seam);
@@ -296,6 +153,58 @@ TEST(Branches, BeforeWhichWindowsRepeatStay) {
   for (int i = 0; i < 200; ++i) windows_of(seams, loop({false}), /*repeated=*/i % 50 == 0);
 
   EXPECT_EQ(windows_of(seams, loop({false})), (std::vector<size_t>{10, 1}));
+}
+
+// Three layers, each of which reads a cache of that length behind so many operations.
+std::vector<Operation> decode(int64_t length, size_t repeating = 10) {
+  std::vector<Operation> operations;
+  for (int layer = 0; layer < 3; ++layer) {
+    for (size_t i = 0; i < repeating; ++i) operations.push_back({"aten::add", 1 + i / 2});
+    operations.push_back({"aten::sum", 100, 1, length});
+  }
+  return operations;
+}
+
+TEST(SeamsOfChanges, AreBeforeAndBehindOperationsOfOtherSizes) {
+  Seams seams;
+  for (const int64_t length : {3, 4, 5, 6, 7}) windows_of(seams, decode(length));
+
+  EXPECT_EQ(windows_of(seams, decode(8)), (std::vector<size_t>{10, 1, 10, 1, 10, 1}));
+}
+
+TEST(SeamsOfChanges, AreBeforeWhatFollowsThem) {
+  const auto sum_of = [](int64_t labels) {
+    std::vector<Operation> operations(40, {"aten::add", 1});
+    operations.insert(operations.begin(), {"aten::sum", 100, 1, labels});
+    return operations;
+  };
+  Seams seams;
+  for (const int64_t labels : {3, 4, 5, 6, 7}) windows_of(seams, sum_of(labels));
+
+  EXPECT_EQ(windows_of(seams, sum_of(8)), (std::vector<size_t>{1, 40}));
+}
+
+TEST(SeamsOfChanges, AreNoneWhereFewOperationsRepeat) {
+  Seams seams;
+  const size_t few = Changes::kLeastRepeating - 1;
+  for (int64_t length = 3; length < 20; ++length) windows_of(seams, decode(length, few));
+
+  EXPECT_EQ(windows_of(seams, decode(20, few)), (std::vector<size_t>{3 * (few + 1)}));
+}
+
+TEST(SeamsOfChanges, WithoutWindowsThatRepeatAreNone) {
+  Seams seams;
+  for (int64_t length = 3; length < 200; ++length) windows_of(seams, decode(length));
+
+  EXPECT_EQ(windows_of(seams, decode(200)), (std::vector<size_t>{33}));
+}
+
+TEST(SeamsOfChanges, BeforeWhichWindowsRepeatStay) {
+  Seams seams;
+  for (int64_t length = 3; length < 200; ++length)
+    windows_of(seams, decode(length), /*repeated=*/length % 20 == 0);
+
+  EXPECT_EQ(windows_of(seams, decode(200)).size(), 6u);
 }
 
 TEST(Seams, ThatWereNotReachedForLongestMakeRoom) {

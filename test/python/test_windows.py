@@ -265,10 +265,36 @@ def test_what_follows_an_operation_of_another_size_each_time_is_deferred(device)
         wait_for_compiles()
 
     metrics = torch_lazy.metrics()
-    assert metrics["flushes"] == {"merge": 1, "synchronize": 1}
+    assert metrics["flushes"] == {"change": 1, "synchronize": 1}
     assert metrics["windows"]["hot"] == 1
     assert metrics["deferred"] > 60
     same(result.cpu(), decay(labels(length), weights.cpu()))
+
+
+def test_what_does_not_read_a_growing_cache_is_deferred(device):
+    weights = torch.randn(4, 4)
+
+    def attend(x: torch.Tensor, weights: torch.Tensor, cache: torch.Tensor) -> torch.Tensor:
+        for _ in range(3):
+            for _ in range(5):
+                x = torch.tanh(x @ weights)
+            x = x + torch.softmax(x @ cache.t(), -1) @ cache
+        return x
+
+    def step(length: int) -> None:
+        x, cache = torch.randn(2, 4), torch.randn(length, 4)
+        result = attend(x.to(device), weights.to(device), cache.to(device))
+        torch.testing.assert_close(result.cpu(), attend(x, weights, cache))
+        wait_for_compiles()
+
+    for length in range(3, 20):
+        step(length)
+    torch_lazy.reset_metrics()
+    step(20)
+
+    metrics = torch_lazy.metrics()
+    assert metrics["flushes"]["change"] == 6
+    assert metrics["deferred"] > 0.6 * metrics["recorded"]
 
 
 def test_parts_of_a_loop_with_a_branch_are_deferred(device):

@@ -1,0 +1,86 @@
+// Which operations of new windows are given something of another size each time.
+
+#include "trace/changes.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tape_builder.h"
+
+namespace torch_lazy {
+namespace {
+
+using testing::Handle;
+using testing::TapeBuilder;
+
+constexpr size_t kRepeating = 10;
+
+// Layers of operations on matrices of that width, behind each of which two read a cache.
+Tape decode(int64_t length, size_t repeating = kRepeating, int64_t width = 3) {
+  TapeBuilder builder;
+  Handle x = builder.input(at::ones({2, width}));
+  for (int layer = 0; layer < 2; ++layer) {
+    for (LocationId i = 0; i < repeating; ++i)
+      x = builder.call(i % 2 == 0 ? "aten::neg" : "aten::abs", "", {x}, 1 + i)[0];
+    const Handle cache = builder.call("aten::exp", "", {builder.input(at::ones({length}))}, 50)[0];
+    builder.call("aten::sum", "", {cache, c10::IValue()}, 51);
+  }
+  return builder.tape.prefix(builder.tape.size());
+}
+
+std::vector<size_t> places(const Changes::Found& found) {
+  std::vector<size_t> places;
+  for (const Border& border : found.borders) places.push_back(border.at);
+  return places;
+}
+
+TEST(Changes, AreFoundInEnoughWindows) {
+  Changes changes;
+  EXPECT_FALSE(changes.note_new(decode(3)).any);  // everything is new
+  for (int64_t length = 4; length < 3 + Changes::kLeastWindows; ++length) {
+    const Changes::Found found = changes.note_new(decode(length));
+    EXPECT_TRUE(found.any);
+    EXPECT_EQ(places(found), std::vector<size_t>());
+  }
+
+  const Changes::Found found = changes.note_new(decode(3 + Changes::kLeastWindows));
+
+  EXPECT_EQ(places(found), (std::vector<size_t>{10, 12, 22}));
+}
+
+TEST(Changes, AreKnownByWhatStandsBeforeTheirBorders) {
+  Changes changes;
+  for (int64_t length = 3; length < 3 + Changes::kLeastWindows; ++length)
+    changes.note_new(decode(length));
+
+  const std::vector<Border> borders = changes.note_new(decode(30)).borders;
+
+  ASSERT_EQ(borders.size(), 3u);
+  EXPECT_EQ(borders[0].known_by, Changes::kMostKnownBy);
+  EXPECT_FALSE(borders[0].is_known_by_all());
+  EXPECT_EQ(borders[1].known_by, 2u);
+  EXPECT_TRUE(borders[1].is_known_by_all());
+}
+
+TEST(Changes, OfSizesThatWereMetAreNone) {
+  Changes changes;
+  for (int64_t length = 3; length < 10; ++length) changes.note_new(decode(length));
+
+  EXPECT_FALSE(changes.note_new(decode(5)).any);
+}
+
+TEST(Changes, OfAllOperationsAreNone) {
+  Changes changes;
+  for (int64_t width = 3; width < 20; ++width)
+    EXPECT_FALSE(changes.note_new(decode(width, kRepeating, width)).any);
+}
+
+TEST(Changes, BetweenFewOperationsThatRepeatAreNone) {
+  Changes changes;
+  for (int64_t length = 3; length < 20; ++length)
+    EXPECT_FALSE(changes.note_new(decode(length, Changes::kLeastRepeating - 1)).any);
+}
+
+}  // namespace
+}  // namespace torch_lazy
