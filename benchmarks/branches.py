@@ -1,4 +1,4 @@
-"""Scripts whose steps take other paths each time, eager and on a device in turns.
+"""Scripts whose steps take other paths or sizes each time, eager and on a device in turns.
 
     python benchmarks/branches.py --device lazy
     python benchmarks/branches.py --only tree,mixture --steps 2000
@@ -146,6 +146,47 @@ def lengths(device: str) -> Step:
     return trained(net.parameters(), loss)
 
 
+def growing_cache(device: str) -> Step:
+    """A decoder of four layers that is given a token, and attends to all that came before it."""
+    layers = nn.ModuleList(
+        nn.ModuleDict(
+            {
+                "norm": nn.LayerNorm(32),
+                "attend": nn.Linear(32, 96),
+                "out": nn.Linear(32, 32),
+                "up": nn.Linear(32, 64),
+                "down": nn.Linear(64, 32),
+            }
+        )
+        for _ in range(4)
+    ).to(device)
+    embed, head = nn.Embedding(50, 32).to(device), nn.Linear(32, 50).to(device)
+    caches: list[tuple[torch.Tensor, torch.Tensor]] = []
+    token = torch.tensor([3]).to(device)
+
+    def attention(layer: nn.ModuleDict, number: int, x: torch.Tensor) -> torch.Tensor:
+        parts = layer["attend"](layer["norm"](x)).chunk(3, -1)
+        query, key, value = (part.view(1, 1, 4, 8).transpose(1, 2) for part in parts)
+        if number < len(caches):
+            key = torch.cat([caches[number][0], key], 2)
+            value = torch.cat([caches[number][1], value], 2)
+        caches[number : number + 1] = [(key, value)]
+        result = F.scaled_dot_product_attention(query, key, value)
+        return layer["out"](result.transpose(1, 2).reshape(1, 1, 32))
+
+    @torch.no_grad()
+    def step() -> torch.Tensor:
+        nonlocal token
+        x = embed(token)[None]
+        for number, layer in enumerate(layers):
+            x = x + attention(layer, number, x)
+            x = x + layer["down"](F.gelu(layer["up"](x)))
+        token = head(x)[0, 0].argmax(-1, keepdim=True)
+        return token
+
+    return step
+
+
 def augmented(device: str) -> Step:
     """Images that are flipped, cropped, noised and mixed by chance, and a small net."""
     net = nn.Sequential(nn.Linear(192, 64), nn.ReLU(), nn.Linear(64, 10)).to(device)
@@ -170,7 +211,16 @@ def augmented(device: str) -> Step:
 
 SCRIPTS: dict[str, Callable[[str], Step]] = {
     script.__name__: script
-    for script in [scheduled_sampling, layer_drop, rarely, mixture, tree, lengths, augmented]
+    for script in [
+        scheduled_sampling,
+        layer_drop,
+        rarely,
+        mixture,
+        tree,
+        lengths,
+        growing_cache,
+        augmented,
+    ]
 }
 STEPS_IN_A_ROUND = 8
 
