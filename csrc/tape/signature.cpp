@@ -57,7 +57,8 @@ void add_arguments(Mixer& mixer, c10::ArrayRef<uint64_t> words, bool without_num
         return;
       case Tag::kValue:
         mixer.add(looks ? word_flags(word) : without_payload);
-        if (looks) mixer.add((*looks)[word_payload(word)]);
+        // A tensor that another thread writes meanwhile may have any slot.
+        if (looks && word_payload(word) < looks->size()) mixer.add((*looks)[word_payload(word)]);
         break;
       case Tag::kInput:
       case Tag::kCpuTensor:
@@ -127,6 +128,13 @@ std::vector<uint64_t> signatures_of_calls(const Tape& tape) {
 
 uint64_t line_signature(const Tape& tape, size_t operation) {
   return c10::get_hash(tape.entry(operation).op, tape.entry(operation).location);
+}
+
+uint64_t lines_signature(const Tape& tape, size_t end, size_t operations) {
+  uint64_t hash = operations;
+  for (size_t i = end - operations; i < end; ++i)
+    hash = c10::hash_combine(hash, line_signature(tape, i));
+  return hash;
 }
 
 }  // namespace torch_lazy

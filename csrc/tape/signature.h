@@ -20,5 +20,7 @@ std::vector<uint64_t> signatures_of_calls(const Tape& tape);
 
 // Of its operator and line alone.
 uint64_t line_signature(const Tape& tape, size_t operation);
+// Of the operators and lines of the last `operations` of the first `end`, and how many they are.
+uint64_t lines_signature(const Tape& tape, size_t end, size_t operations);
 
 }  // namespace torch_lazy

@@ -1,34 +1,23 @@
 #include "trace/changes.h"
 
-#include <c10/util/hash.h>
-
 #include <algorithm>
 
 #include "tape/signature.h"
 
 namespace torch_lazy {
 
-uint64_t lines_signature(const Tape& tape, size_t end, size_t operations) {
-  uint64_t hash = operations;
-  for (size_t i = end - operations; i < end; ++i)
-    hash = c10::hash_combine(hash, line_signature(tape, i));
-  return hash;
-}
-
 std::vector<Border> Changes::borders(const std::vector<bool>& is_new) {
   std::vector<Border> borders;
-  const auto add = [&](size_t begin, size_t at) {
-    if (at == 0 || at == is_new.size()) return;
-    const size_t operations = at - begin;
-    borders.push_back({at, std::min(operations, kMostKnownBy), operations});
+  const auto add = [&](size_t begin, size_t at, bool ends_change) {
+    if (at > 0 && at < is_new.size()) borders.push_back({at, at - begin, ends_change});
   };
   size_t changing = 0;  // begin of what is not known to repeat
   for (size_t begin = 0; begin < is_new.size();) {
     const auto run = std::find(is_new.begin() + ptrdiff_t(begin), is_new.end(), true);
     const auto end = size_t(run - is_new.begin());
     if (end - begin >= kLeastRepeating) {
-      add(changing, begin);
-      add(begin, end);
+      add(changing, begin, true);
+      add(begin, end, false);
       changing = end;
     }
     begin = std::max(end, begin + 1);
@@ -43,6 +32,8 @@ Changes::Found Changes::note_new(const Tape& tape) {
     return {};
   }
   if (calls_.size() > kMostCalls) calls_.clear();
+  if (lines_.size() > kMostLines) lines_.clear();
+  if (candidates_.size() > kMostBorders) candidates_.clear();
   const std::vector<uint64_t> signatures = signatures_of_calls(tape);
   std::vector<bool> is_new;
   is_new.reserve(tape.size());
@@ -50,20 +41,18 @@ Changes::Found Changes::note_new(const Tape& tape) {
   calls_.insert(signatures.begin(), signatures.end());
   bool has_new_lines = false;
   for (size_t i = 0; i < tape.size(); ++i)
-    has_new_lines |= calls_.insert(line_signature(tape, i)).second;
-  Found found;
-  if (has_new_lines) return found;
-  const std::vector<Border> all = borders(is_new);
-  found.any = !all.empty();
-  futile_ = found.any ? 0 : futile_ + 1;
+    has_new_lines |= lines_.insert(line_signature(tape, i)).second;
+  std::vector<Border> all;
+  if (!has_new_lines) all = borders(is_new);
+  futile_ = all.empty() ? futile_ + 1 : 0;
   pass_by_ = std::min(futile_ / kFutile, kMostPassedBy);
-  if (candidates_.size() > kMostBorders) candidates_.clear();
+  Found found;
   std::unordered_set<uint64_t> counted;
-  for (const Border& border : all) {
-    const uint64_t key = c10::hash_combine(lines_signature(tape, border.at, border.known_by),
-                                           uint64_t(border.is_known_by_all()));
-    int& windows = candidates_[key];
-    if (counted.insert(key).second) ++windows;
+  for (Border& border : all) {
+    border.mark = lines_signature(tape, border.at, border.known_by());
+    int& windows = candidates_[border.mark];
+    if (counted.insert(border.mark).second) ++windows;
+    found.likely |= windows > 1;
     if (windows >= kLeastWindows) found.borders.push_back(border);
   }
   return found;

@@ -3,6 +3,7 @@
 // length. What stands between such *changing* operations repeats, and wants windows of its own.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
@@ -16,22 +17,22 @@ namespace torch_lazy {
 // Where changing operations begin or end in a window.
 struct Border {
   size_t at;  // it lies in front of this operation
-  // By so many operations in front of it is it known again.
-  size_t known_by;
   // From the border before, or the begin of the window, to this one.
   size_t operations;
-  // They are all that stands in front of it where the window is flushed at the border before.
-  bool is_known_by_all() const { return known_by == operations; }
+  bool ends_change;  // they are the changing ones
+  // It is known again by so many operations in front of it, with lines_signature() `mark`. Fewer
+  // than kMostKnownBy are all that stands there where the window is flushed at the border before.
+  static constexpr size_t kMostKnownBy = 8;
+  size_t known_by() const { return std::min(operations, kMostKnownBy); }
+  bool is_known_by_all() const { return operations < kMostKnownBy; }
+  uint64_t mark = 0;
 };
-
-// A hash of the operators and lines of the last `operations` of the first `end`.
-uint64_t lines_signature(const Tape& tape, size_t end, size_t operations);
 
 // Of the windows of one learner; guarded as that is.
 class Changes {
  public:
   struct Found {
-    bool any = false;             // something is of a size that it did not have before
+    bool likely = false;          // one was found before
     std::vector<Border> borders;  // those that were found in enough windows
   };
   // A window that was never recorded before has ended. One with operators or lines that were never
@@ -43,11 +44,10 @@ class Changes {
   // A border is one where it was found in so many new windows: in fewer it may be that a script
   // only begins otherwise than it goes on, or has a few sizes.
   static constexpr int kLeastWindows = 4;
-  static constexpr size_t kMostKnownBy = 8;
 
  private:
   // Then all are forgotten.
-  static constexpr size_t kMostCalls = 16384, kMostBorders = 1024;
+  static constexpr size_t kMostCalls = 32768, kMostLines = 32768, kMostBorders = 1024;
   // After so many windows in which no borders were found one more is passed by each time, up to the
   // most: in scripts that never repeat, looking is in vain.
   static constexpr int kFutile = 8, kMostPassedBy = 8;
@@ -55,9 +55,8 @@ class Changes {
   // The borders of a window whose operations are new where `is_new` says so.
   static std::vector<Border> borders(const std::vector<bool>& is_new);
 
-  // Those that were met, by signature, and their operators and lines.
-  std::unordered_set<uint64_t> calls_;
-  std::unordered_map<uint64_t, int> candidates_;  // borders by what they are known by: windows
+  std::unordered_set<uint64_t> calls_, lines_;    // that were met, by signature
+  std::unordered_map<uint64_t, int> candidates_;  // windows with a border, by its mark
   int futile_ = 0, pass_by_ = 0;
 };
 

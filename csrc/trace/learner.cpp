@@ -36,6 +36,7 @@ void Learner::forget() {
   profile_.clear();
   seams_.clear();
   stretches_.clear();
+  changing_.clear();
 }
 
 void Learner::admit_ready_traces() {
@@ -71,11 +72,16 @@ void Learner::note_repeated(const Tape& tape, const CompiledTrace& trace) {
 void Learner::note_flush(FlushReason reason) {
   seams_.note_flush(reason);
   if (!seams_.empty()) stretches_.note_flush(is_seam(reason));
+  if (!is_seam(reason) && !changing_.empty()) changing_.clear();
 }
 
 WindowState Learner::record_profile(Window& window, std::optional<FlushReason> automatic) {
   if (!window.slots_valid()) return WindowState::kCold;
   Tape& tape = window.tape();
+  if (seams_.is_changing() && !changing_.insert(tape.hash().low).second) {
+    seams_.note_repeated();
+    return WindowState::kCold;
+  }
   const std::vector<uint32_t> words = dynamic_scalar_words(tape);
   c10::SmallVector<uint64_t, 16> numbers;
   for (const uint32_t word : words) numbers.push_back(tape.all_words()[word]);

@@ -77,7 +77,10 @@ class Learner {
   uint64_t finished_seen_ = 0;  // finished_compiles() when `awaited_` was last looked through
   uint64_t generation_ = 0;     // of the traces here, see trace_generation()
   Seams seams_;
-  Stretches stretches_;   // fed where there are seams
+  Stretches stretches_;  // fed where there are seams
+  // By hash, windows between two flushes for other reasons than seams that are given other sizes
+  // each time. Each layer of a network may be such a one, and none comes again.
+  std::unordered_set<uint64_t> changing_;
   TraceProfile profile_;  // by hash of the tape without the numbers that may be dynamic
 };
 

@@ -32,11 +32,24 @@ size_t common_beginning(c10::ArrayRef<uint64_t> a, c10::ArrayRef<uint64_t> b) {
 void Seams::note_new(const Tape& tape) {
   end_window(false);
   const Changes::Found changes = changes_.note_new(tape);
-  for (const Border& border : changes.borders)
-    add(FlushReason::kChange, tape, border.at, border.known_by, border.operations,
-        border.is_known_by_all() ? border.operations : SIZE_MAX);
-  if (changes.any) return;  // what it is new by is known
-  if (tape.size() <= kLeastBeforeBranch) return;
+  bool parts = changes.likely && changes.borders.empty();
+  for (const Border& border : changes.borders) {
+    const Tape::Entry& last = tape.entry(border.at - 1);
+    const Added added =
+        add({.kind = FlushReason::kChange,
+             .mark = border.mark,
+             .known_by = border.known_by(),
+             .op = last.op,
+             .location = last.location,
+             .least_operations = border.operations,
+             .most_operations = border.is_known_by_all() ? border.operations : SIZE_MAX,
+             .ends_change = border.ends_change,
+             .reached = flushes_});
+    // To the others a window comes behind it only.
+    if (&border == &changes.borders.front()) parts = added != Added::kGivenUp;
+  }
+  // What it is new by is known, or will be.
+  if (parts || tape.size() <= kLeastBeforeBranch) return;
   // What follows a seam has as inputs what a window that the seam would part has made.
   const uint64_t key = c10::hash_combine(hash_of(signatures_of(tape, 0, kLeastBeforeBranch)),
                                          behind_ ? 1 + uint64_t(*behind_) : 0);
@@ -61,37 +74,40 @@ void Seams::compare(Family& family, const Tape& tape) {
   const auto add_branch = [&] {
     const size_t common = common_beginning(signatures, family.signatures);
     // Of windows one of which goes on where the other ends, the seam would be the end of that.
-    return common >= kLeastBeforeBranch && common < size && common < family.signatures.size() &&
-           add(FlushReason::kBranch, tape, common, kKnownBy, common);
+    if (common < kLeastBeforeBranch || common == size || common == family.signatures.size())
+      return false;
+    const Tape::Entry& last = tape.entry(common - 1);
+    return add({.kind = FlushReason::kBranch,
+                .mark = lines_signature(tape, common, kKnownBy),
+                .known_by = kKnownBy,
+                .op = last.op,
+                .location = last.location,
+                .least_operations = common,
+                .reached = flushes_}) == Added::kNew;
   };
   if (!family.signatures.empty() && !add_branch()) ++family.futile;
   if (family.futile >= kMostFutile) signatures.clear();
   family.signatures = std::move(signatures);
 }
 
-bool Seams::add(FlushReason kind, const Tape& tape, size_t end, size_t known_by,
-                size_t least_operations, size_t most_operations) {
-  const Seam seam{.kind = kind,
-                  .mark = lines_signature(tape, end, known_by),
-                  .known_by = known_by,
-                  .op = tape.entry(end - 1).op,
-                  .location = tape.entry(end - 1).location,
-                  .least_operations = least_operations,
-                  .most_operations = most_operations,
-                  .reached = flushes_};
+Seams::Added Seams::add(const Seam& seam) {
   const auto is_same = [&](const Seam& other) {
     return other.mark == seam.mark && other.most_operations == seam.most_operations;
   };
   if (const auto known = std::ranges::find_if(seams_, is_same); known != seams_.end()) {
-    if (known->given_up() || known->least_operations <= least_operations) return false;
-    known->least_operations = least_operations;
-    return true;
+    if (known->given_up()) return Added::kGivenUp;
+    if (known->least_operations <= seam.least_operations) return Added::kKnown;
+    known->least_operations = seam.least_operations;
+    return Added::kNew;
   }
-  if (seams_.size() < kMostSeams)
+  if (seams_.size() < kMostSeams) {
     seams_.push_back(seam);
-  else
-    *std::ranges::min_element(seams_, {}, &Seam::reached) = seam;
-  return true;
+    return Added::kNew;
+  }
+  const auto replaced = std::ranges::min_element(seams_, {}, &Seam::reached);
+  *replaced = seam;
+  if (size_t(replaced - seams_.begin()) == begun_at_) begun_at_ = kNone;
+  return Added::kNew;
 }
 
 void Seams::end_window(bool repeated) {

@@ -24,8 +24,8 @@
 namespace torch_lazy {
 
 // Of the windows of one learner; guarded as that is. A window that was never recorded before costs
-// a look at its operations, and those that begin alike are compared, a few times for each
-// beginning.
+// a look at its operations, now and then where that was in vain, and those that begin alike are
+// compared, a few times for each beginning.
 class Seams {
  public:
   // An eager window ended that was never recorded before.
@@ -41,6 +41,8 @@ class Seams {
   }
   // The window is flushed at that seam. Returns its kind.
   FlushReason reach(size_t seam);
+  // All of it is given other sizes each time, so that it repeats in the same step or never.
+  bool is_changing() const { return reached_ != kNone && seams_[reached_].ends_change; }
   void clear() { *this = {}; }
 
   // Operations that windows have to have in common: fewer are not worth a window of their own.
@@ -53,7 +55,7 @@ class Seams {
   static constexpr size_t kKnownBy = 4;  // operations, of a branch
   // A script that does not repeat has ever new beginnings. Of seams the one is forgotten that was
   // not reached for longest.
-  static constexpr size_t kMostFamilies = 64, kMostSeams = 16;
+  static constexpr size_t kMostFamilies = 64, kMostSeams = 32;
   // After so many flushes without a window that repeats, a seam is none. A loop may come to it
   // dozens of times before anything was seen twice.
   static constexpr int kMostInVain = 100;
@@ -74,9 +76,10 @@ class Seams {
     const OperatorInfo* op;  // the last of them, and its line
     LocationId location;
     // Of the shortest window that was found to end there. In shorter ones the lines of a branch are
-    // likely to be those of a loop in front of it.
+    // likely to be those of a loop in front of it. Of a change: from the one before it.
     size_t least_operations;
     size_t most_operations = SIZE_MAX;
+    bool ends_change = false;
     int flushes_in_vain = 0;
     uint64_t reached = 0;  // flushes at seams until it was one the last time
     bool given_up() const { return flushes_in_vain >= kMostInVain; }
@@ -87,10 +90,8 @@ class Seams {
   void end_window(bool repeated);
   void compare(Family& family, const Tape& tape);
   std::optional<size_t> find_seam(const Tape& tape) const;
-  // A seam that is known by the last `known_by` of the first `end` operations, with nothing else in
-  // front of them where `most_operations` says so. False: there is nothing new in it.
-  bool add(FlushReason kind, const Tape& tape, size_t end, size_t known_by, size_t least_operations,
-           size_t most_operations = SIZE_MAX);
+  enum class Added : uint8_t { kNew, kKnown, kGivenUp };
+  Added add(const Seam& seam);
 
   Changes changes_;
   std::unordered_map<uint64_t, Family> families_;

@@ -9,13 +9,9 @@
 namespace torch_lazy {
 namespace {
 
+// A window may have no more than one operation where it comes to a seam.
 uint64_t hash_of_beginning(const Tape& tape) {
-  // A window has more where it comes to a seam.
-  constexpr size_t kOperations = 4;
-  uint64_t hash = 0;
-  for (size_t i = 0; i < std::min(kOperations, tape.size()); ++i)
-    hash = c10::hash_combine(hash, line_signature(tape, i));
-  return hash;
+  return line_signature(tape, 0);
 }
 
 }  // namespace

@@ -15,8 +15,7 @@
 
 namespace torch_lazy {
 
-// Of the windows of one learner; guarded as that is. A window costs a few instructions, and the
-// first of a stretch a look at its first operations.
+// Of the windows of one learner; guarded as that is. A window costs a few instructions.
 class Stretches {
  public:
   // A window ended that was never recorded before, or one that was, which `id` stands for.
@@ -37,7 +36,7 @@ class Stretches {
  private:
   static constexpr size_t kMostBeginnings = 64;  // then all are forgotten
 
-  // Stretches whose first operations have the same operators and lines.
+  // Stretches whose first operations have the same operator and line.
   struct Beginning {
     std::deque<uint64_t> last;  // the latest first
     int in_a_row = 0;           // that were known, or where they are whole, new

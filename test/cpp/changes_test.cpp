@@ -37,10 +37,10 @@ std::vector<size_t> places(const Changes::Found& found) {
 
 TEST(Changes, AreFoundInEnoughWindows) {
   Changes changes;
-  EXPECT_FALSE(changes.note_new(decode(3)).any);  // everything is new
+  changes.note_new(decode(3));  // everything is new
   for (int64_t length = 4; length < 3 + Changes::kLeastWindows; ++length) {
     const Changes::Found found = changes.note_new(decode(length));
-    EXPECT_TRUE(found.any);
+    EXPECT_EQ(found.likely, length > 4);
     EXPECT_EQ(places(found), std::vector<size_t>());
   }
 
@@ -57,29 +57,31 @@ TEST(Changes, AreKnownByWhatStandsBeforeTheirBorders) {
   const std::vector<Border> borders = changes.note_new(decode(30)).borders;
 
   ASSERT_EQ(borders.size(), 3u);
-  EXPECT_EQ(borders[0].known_by, Changes::kMostKnownBy);
+  EXPECT_EQ(borders[0].known_by(), Border::kMostKnownBy);
   EXPECT_FALSE(borders[0].is_known_by_all());
-  EXPECT_EQ(borders[1].known_by, 2u);
+  EXPECT_FALSE(borders[0].ends_change);
+  EXPECT_EQ(borders[1].known_by(), 2u);
   EXPECT_TRUE(borders[1].is_known_by_all());
+  EXPECT_TRUE(borders[1].ends_change);
 }
 
 TEST(Changes, OfSizesThatWereMetAreNone) {
   Changes changes;
   for (int64_t length = 3; length < 10; ++length) changes.note_new(decode(length));
 
-  EXPECT_FALSE(changes.note_new(decode(5)).any);
+  EXPECT_FALSE(changes.note_new(decode(5)).likely);
 }
 
 TEST(Changes, OfAllOperationsAreNone) {
   Changes changes;
   for (int64_t width = 3; width < 20; ++width)
-    EXPECT_FALSE(changes.note_new(decode(width, kRepeating, width)).any);
+    EXPECT_FALSE(changes.note_new(decode(width, kRepeating, width)).likely);
 }
 
 TEST(Changes, BetweenFewOperationsThatRepeatAreNone) {
   Changes changes;
   for (int64_t length = 3; length < 20; ++length)
-    EXPECT_FALSE(changes.note_new(decode(length, Changes::kLeastRepeating - 1)).any);
+    EXPECT_FALSE(changes.note_new(decode(length, Changes::kLeastRepeating - 1)).likely);
 }
 
 }  // namespace

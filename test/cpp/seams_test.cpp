@@ -199,6 +199,22 @@ TEST(SeamsOfChanges, WithoutWindowsThatRepeatAreNone) {
   EXPECT_EQ(windows_of(seams, decode(200)), (std::vector<size_t>{33}));
 }
 
+TEST(SeamsOfChanges, ThatWereGivenUpHideNoBranches) {
+  Seams seams;
+  for (int64_t length = 3; length < 200; ++length) windows_of(seams, decode(length));
+  const auto with_branch_and_sum = [](bool coin, int64_t length) {
+    std::vector<Operation> operations = loop({coin, coin, coin});
+    for (Operation& operation : operations) operation.location += 200;
+    const std::vector<Operation> layers = decode(length);
+    operations.insert(operations.end(), layers.begin(), layers.end());
+    return operations;
+  };
+  for (int64_t length = 200; length < 210; ++length)
+    windows_of(seams, with_branch_and_sum(length % 3 == 0, length));
+
+  EXPECT_EQ(windows_of(seams, with_branch_and_sum(true, 210)).front(), 10u);
+}
+
 TEST(SeamsOfChanges, BeforeWhichWindowsRepeatStay) {
   Seams seams;
   for (int64_t length = 3; length < 200; ++length)

@@ -50,6 +50,19 @@ TEST(Stretches, OfFewPathsAreWholeInTheEnd) {
   EXPECT_FALSE(stretches.are_parted(beginning()));
 }
 
+TEST(Stretches, AreKnownByTheirFirstOperationAlone) {
+  Stretches stretches;
+  run_paths(stretches, 1, 50);
+  ASSERT_FALSE(stretches.are_parted(beginning().prefix(1)));
+
+  for (int i = 0; i < Stretches::kNewInARow; ++i) {
+    stretches.note_new(beginning());
+    stretches.note_flush(false);
+  }
+
+  EXPECT_TRUE(stretches.are_parted(beginning().prefix(1)));
+}
+
 TEST(Stretches, OfManyPathsStayParted) {
   Stretches stretches;
   run_paths(stretches, Stretches::kRemembered + 1, 1000);
