@@ -27,10 +27,6 @@ std::vector<Border> Changes::borders(const std::vector<bool>& is_new) {
 }
 
 Changes::Found Changes::note_new(const Tape& tape) {
-  if (pass_by_ > 0) {
-    --pass_by_;
-    return {};
-  }
   if (calls_.size() > kMostCalls) calls_.clear();
   if (lines_.size() > kMostLines) lines_.clear();
   if (candidates_.size() > kMostBorders) candidates_.clear();
@@ -44,8 +40,6 @@ Changes::Found Changes::note_new(const Tape& tape) {
     has_new_lines |= lines_.insert(line_signature(tape, i)).second;
   std::vector<Border> all;
   if (!has_new_lines) all = borders(is_new);
-  futile_ = all.empty() ? futile_ + 1 : 0;
-  pass_by_ = std::min(futile_ / kFutile, kMostPassedBy);
   Found found;
   std::unordered_set<uint64_t> counted;
   for (Border& border : all) {

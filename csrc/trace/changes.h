@@ -48,16 +48,12 @@ class Changes {
  private:
   // Then all are forgotten.
   static constexpr size_t kMostCalls = 32768, kMostLines = 32768, kMostBorders = 1024;
-  // After so many windows in which no borders were found one more is passed by each time, up to the
-  // most: in scripts that never repeat, looking is in vain.
-  static constexpr int kFutile = 8, kMostPassedBy = 8;
 
   // The borders of a window whose operations are new where `is_new` says so.
   static std::vector<Border> borders(const std::vector<bool>& is_new);
 
   std::unordered_set<uint64_t> calls_, lines_;    // that were met, by signature
   std::unordered_map<uint64_t, int> candidates_;  // windows with a border, by its mark
-  int futile_ = 0, pass_by_ = 0;
 };
 
 }  // namespace torch_lazy

@@ -24,8 +24,8 @@
 namespace torch_lazy {
 
 // Of the windows of one learner; guarded as that is. A window that was never recorded before costs
-// a look at its operations, now and then where that was in vain, and those that begin alike are
-// compared, a few times for each beginning.
+// a look at its operations, and those that begin alike are compared, a few times for each
+// beginning.
 class Seams {
  public:
   // An eager window ended that was never recorded before.
