@@ -19,7 +19,7 @@ LAZY_INPUTS = [x.to({device!r}) for x in INPUTS]
 
 def program(i, inputs):
     y = inputs[i % len(inputs)]
-    for _ in range(5):
+    for _ in range(4):  # so few operations that a window of them is never parted
         y = OPERATORS[i % len(OPERATORS)](y) * 0.5
         i //= len(OPERATORS)
     return y
