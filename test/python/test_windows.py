@@ -295,9 +295,8 @@ def test_what_does_not_read_a_growing_cache_is_deferred(device):
     metrics = torch_lazy.metrics()
     assert metrics["flushes"]["change"] == 6
     assert metrics["deferred"] > 0.6 * metrics["recorded"]
-    assert (
-        metrics["compiles"] == 0
-    )  # what reads the cache is the same in all rounds, and never again
+    # What reads the cache is the same in all rounds, and never again.
+    assert metrics["compiles"] == 0
 
 
 def test_parts_of_a_loop_with_a_branch_are_deferred(device):
