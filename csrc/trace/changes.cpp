@@ -30,16 +30,21 @@ Changes::Found Changes::note_new(const Tape& tape) {
   if (calls_.size() > kMostCalls) calls_.clear();
   if (lines_.size() > kMostLines) lines_.clear();
   if (candidates_.size() > kMostBorders) candidates_.clear();
+  size_t new_lines = 0;
+  bool begins_anew = false;
+  for (size_t i = 0; i < tape.size(); ++i) {
+    const bool is_new = lines_.insert(line_signature(tape, i)).second;
+    new_lines += size_t(is_new);
+    if (i == 0) begins_anew = is_new;
+  }
+  if (begins_anew) return {};
   const std::vector<uint64_t> signatures = signatures_of_calls(tape);
   std::vector<bool> is_new;
   is_new.reserve(tape.size());
   for (const uint64_t signature : signatures) is_new.push_back(!calls_.contains(signature));
   calls_.insert(signatures.begin(), signatures.end());
-  bool has_new_lines = false;
-  for (size_t i = 0; i < tape.size(); ++i)
-    has_new_lines |= lines_.insert(line_signature(tape, i)).second;
   std::vector<Border> all;
-  if (!has_new_lines) all = borders(is_new);
+  if (new_lines == 0) all = borders(is_new);
   Found found;
   std::unordered_set<uint64_t> counted;
   for (Border& border : all) {

@@ -36,7 +36,8 @@ class Changes {
     std::vector<Border> borders;  // those that were found in enough windows
   };
   // A window that was never recorded before has ended. One with operators or lines that were never
-  // met before takes another path, and nothing is found in it.
+  // met before takes another path: nothing is found in it, and its operations are not looked at,
+  // which is what a script that never repeats pays for.
   Found note_new(const Tape& tape);
 
   // What repeats between changing operations has to have so many operations to be worth a window.
@@ -52,7 +53,8 @@ class Changes {
   // The borders of a window whose operations are new where `is_new` says so.
   static std::vector<Border> borders(const std::vector<bool>& is_new);
 
-  std::unordered_set<uint64_t> calls_, lines_;    // that were met, by signature
+  std::unordered_set<uint64_t> lines_;            // that were met, by signature
+  std::unordered_set<uint64_t> calls_;            // that were met in windows of such lines alone
   std::unordered_map<uint64_t, int> candidates_;  // windows with a border, by its mark
 };
 

@@ -167,7 +167,7 @@ std::vector<Operation> decode(int64_t length, size_t repeating = 10) {
 
 TEST(SeamsOfChanges, AreBeforeAndBehindOperationsOfOtherSizes) {
   Seams seams;
-  for (const int64_t length : {3, 4, 5, 6, 7}) windows_of(seams, decode(length));
+  for (const int64_t length : {2, 3, 4, 5, 6, 7}) windows_of(seams, decode(length));
 
   EXPECT_EQ(windows_of(seams, decode(8)), (std::vector<size_t>{10, 1, 10, 1, 10, 1}));
 }
@@ -179,7 +179,7 @@ TEST(SeamsOfChanges, AreBeforeWhatFollowsThem) {
     return operations;
   };
   Seams seams;
-  for (const int64_t labels : {3, 4, 5, 6, 7}) windows_of(seams, sum_of(labels));
+  for (const int64_t labels : {2, 3, 4, 5, 6, 7}) windows_of(seams, sum_of(labels));
 
   EXPECT_EQ(windows_of(seams, sum_of(8)), (std::vector<size_t>{1, 40}));
 }
