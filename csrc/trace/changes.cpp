@@ -30,21 +30,17 @@ Changes::Found Changes::note_new(const Tape& tape) {
   if (calls_.size() > kMostCalls) calls_.clear();
   if (lines_.size() > kMostLines) lines_.clear();
   if (candidates_.size() > kMostBorders) candidates_.clear();
-  size_t new_lines = 0;
-  bool begins_anew = false;
-  for (size_t i = 0; i < tape.size(); ++i) {
-    const bool is_new = lines_.insert(line_signature(tape, i)).second;
-    new_lines += size_t(is_new);
-    if (i == 0) begins_anew = is_new;
-  }
+  const bool begins_anew = !lines_.contains(line_signature(tape, 0));
+  const size_t lines = lines_.size();
+  for (size_t i = 0; i < tape.size(); ++i) lines_.insert(line_signature(tape, i));
   if (begins_anew) return {};
   const std::vector<uint64_t> signatures = signatures_of_calls(tape);
   std::vector<bool> is_new;
   is_new.reserve(tape.size());
-  for (const uint64_t signature : signatures) is_new.push_back(!calls_.contains(signature));
-  calls_.insert(signatures.begin(), signatures.end());
+  for (const uint64_t signature : signatures)
+    is_new.push_back(calls_.try_emplace(signature, stretch_).first->second == stretch_);
   std::vector<Border> all;
-  if (new_lines == 0) all = borders(is_new);
+  if (lines_.size() == lines) all = borders(is_new);
   Found found;
   std::unordered_set<uint64_t> counted;
   for (Border& border : all) {

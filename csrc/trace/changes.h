@@ -36,9 +36,12 @@ class Changes {
     std::vector<Border> borders;  // those that were found in enough windows
   };
   // A window that was never recorded before has ended. One with operators or lines that were never
-  // met before takes another path: nothing is found in it, and its operations are not looked at,
-  // which is what a script that never repeats pays for.
+  // met before takes another path, and nothing is found in it. One that begins with such is not
+  // looked at any further, since a script that never repeats has many.
   Found note_new(const Tape& tape);
+  // A window was flushed for another reason than a seam. What was met since this was told last is
+  // as new as ever: layers of one step that are given the same sizes, in windows of their own.
+  void note_end_of_stretch() { ++stretch_; }
 
   // What repeats between changing operations has to have so many operations to be worth a window.
   static constexpr size_t kLeastRepeating = 8;
@@ -53,8 +56,10 @@ class Changes {
   // The borders of a window whose operations are new where `is_new` says so.
   static std::vector<Border> borders(const std::vector<bool>& is_new);
 
-  std::unordered_set<uint64_t> lines_;            // that were met, by signature
-  std::unordered_set<uint64_t> calls_;            // that were met in windows of such lines alone
+  std::unordered_set<uint64_t> lines_;  // that were met, by signature
+  // Calls that were met in windows of such lines, by signature, and the stretch of the first.
+  std::unordered_map<uint64_t, uint64_t> calls_;
+  uint64_t stretch_ = 0;
   std::unordered_map<uint64_t, int> candidates_;  // windows with a border, by its mark
 };
 

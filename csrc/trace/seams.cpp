@@ -119,7 +119,9 @@ void Seams::end_window(bool repeated) {
 
 void Seams::note_flush(FlushReason reason) {
   behind_ = is_seam(reason) ? std::optional(reason) : std::nullopt;
-  if (!behind_) begun_at_ = kNone;
+  if (behind_) return;
+  begun_at_ = kNone;
+  changes_.note_end_of_stretch();
 }
 
 std::optional<size_t> Seams::find_seam(const Tape& tape) const {

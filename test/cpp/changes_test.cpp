@@ -29,11 +29,17 @@ Tape decode(int64_t length, size_t repeating = kRepeating, int64_t width = 3) {
   return builder.tape.prefix(builder.tape.size());
 }
 
+// A step that is one window.
+Changes::Found note_step(Changes& changes, const Tape& window) {
+  Changes::Found found = changes.note_new(window);
+  changes.note_end_of_stretch();
+  return found;
+}
+
 // Of the first window the lines are new, of the second the operations.
 Changes with_known_operations() {
   Changes changes;
-  changes.note_new(decode(1));
-  changes.note_new(decode(2));
+  for (const int64_t length : {1, 2}) note_step(changes, decode(length));
   return changes;
 }
 
@@ -46,12 +52,12 @@ std::vector<size_t> places(const Changes::Found& found) {
 TEST(Changes, AreFoundInEnoughWindows) {
   Changes changes = with_known_operations();
   for (int64_t length = 3; length < 2 + Changes::kLeastWindows; ++length) {
-    const Changes::Found found = changes.note_new(decode(length));
+    const Changes::Found found = note_step(changes, decode(length));
     EXPECT_EQ(found.likely, length > 3);
     EXPECT_EQ(places(found), std::vector<size_t>());
   }
 
-  const Changes::Found found = changes.note_new(decode(2 + Changes::kLeastWindows));
+  const Changes::Found found = note_step(changes, decode(2 + Changes::kLeastWindows));
 
   EXPECT_EQ(places(found), (std::vector<size_t>{10, 12, 22}));
 }
@@ -59,9 +65,9 @@ TEST(Changes, AreFoundInEnoughWindows) {
 TEST(Changes, AreKnownByWhatStandsBeforeTheirBorders) {
   Changes changes = with_known_operations();
   for (int64_t length = 3; length < 2 + Changes::kLeastWindows; ++length)
-    changes.note_new(decode(length));
+    note_step(changes, decode(length));
 
-  const std::vector<Border> borders = changes.note_new(decode(30)).borders;
+  const std::vector<Border> borders = note_step(changes, decode(30)).borders;
 
   ASSERT_EQ(borders.size(), 3u);
   EXPECT_EQ(borders[0].known_by(), Border::kMostKnownBy);
@@ -74,21 +80,32 @@ TEST(Changes, AreKnownByWhatStandsBeforeTheirBorders) {
 
 TEST(Changes, OfSizesThatWereMetAreNone) {
   Changes changes;
-  for (int64_t length = 3; length < 10; ++length) changes.note_new(decode(length));
+  for (int64_t length = 3; length < 10; ++length) note_step(changes, decode(length));
 
-  EXPECT_FALSE(changes.note_new(decode(5)).likely);
+  EXPECT_FALSE(note_step(changes, decode(5)).likely);
+}
+
+TEST(Changes, OfSizesThatWereMetInTheSameStepAreFound) {
+  Changes changes = with_known_operations();
+  Changes::Found found;
+  for (int64_t length = 3; length < 3 + Changes::kLeastWindows; ++length) {
+    changes.note_new(decode(length, /*repeating=*/0));
+    found = note_step(changes, decode(length));
+  }
+
+  EXPECT_EQ(places(found), (std::vector<size_t>{10, 12, 22}));
 }
 
 TEST(Changes, OfAllOperationsAreNone) {
   Changes changes;
   for (int64_t width = 3; width < 20; ++width)
-    EXPECT_FALSE(changes.note_new(decode(width, kRepeating, width)).likely);
+    EXPECT_FALSE(note_step(changes, decode(width, kRepeating, width)).likely);
 }
 
 TEST(Changes, BetweenFewOperationsThatRepeatAreNone) {
   Changes changes;
   for (int64_t length = 3; length < 20; ++length)
-    EXPECT_FALSE(changes.note_new(decode(length, Changes::kLeastRepeating - 1)).likely);
+    EXPECT_FALSE(note_step(changes, decode(length, Changes::kLeastRepeating - 1)).likely);
 }
 
 }  // namespace
