@@ -1,6 +1,7 @@
 // Why windows end, and how they had fared by then; metrics and debug output print both.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -41,6 +42,9 @@ enum class FlushReason : uint8_t {
 constexpr bool is_seam(FlushReason reason) {
   return reason == FlushReason::kBranch || reason == FlushReason::kChange;
 }
+
+// Operations that have to stand in front of a branch: fewer are not worth a window of their own.
+constexpr size_t kLeastBeforeBranch = 8;
 
 // One end of a window.
 struct Flush {

@@ -171,7 +171,9 @@ void KnownTraces::insert(const std::shared_ptr<CompiledTrace>& trace,
     cursor.segment_ = segment;
     cursor.index_ = tape.size() - matched;
   }
-  cursor.segment_->ends_[cursor.index_] = {trace, automatic};
+  Segment::End& end = cursor.segment_->ends_[cursor.index_];
+  end.trace = trace;
+  end.automatic = automatic;
   has_dynamic_scalars_ |= !trace->dynamic_scalars().empty();
 }
 

@@ -22,6 +22,21 @@
 
 namespace torch_lazy {
 
+// What windows did that came to a place: ran as compiled behind it, or would have, or failed a
+// guard, or would have. Where the latter happens far more often, going on costs more than it
+// brings.
+class Prospect {
+ public:
+  void note_success() { failures_ -= std::min(failures_, kFailuresOfASuccess); }
+  void note_failure() { failures_ = std::min(failures_ + 1, 2 * kMostFailures); }
+  bool is_good() const { return failures_ < kMostFailures; }
+
+ private:
+  // A run wins about what so many failures cost.
+  static constexpr uint32_t kMostFailures = 8, kFailuresOfASuccess = 4;
+  uint32_t failures_ = 0;  // less those that successes make up for
+};
+
 class Segment {
  public:
   // An end: a window was flushed after the operations before it.
@@ -30,6 +45,7 @@ class Segment {
     // Why it is flushed as soon as it is reached (a limit, a period or a seam); none where only
     // something that asks for it does.
     std::optional<FlushReason> automatic;
+    Prospect beyond;  // of windows that do not end here
   };
 
   // Operations [from, size) of the trace's tape. The root of a tree is an empty segment.
@@ -48,13 +64,10 @@ class Segment {
   const std::vector<KnownOutput>& outputs(size_t index) const {
     return trace_->outputs(from_ + index);
   }
-  const End* end(size_t index) const { return ends_[index].trace ? &ends_[index] : nullptr; }
-  // Of a segment that windows begin with: one of them ran as compiled or would have, or it failed a
-  // guard or would have. Where the latter happens far more often, following such windows costs more
-  // than it brings. Those of an input that is larger each time are such.
-  void note_success() { failures_ -= std::min(failures_, kFailuresOfASuccess); }
-  void note_failure() { failures_ = std::min(failures_ + 1, 2 * kMostFailures); }
-  bool is_worth_following() const { return failures_ < kMostFailures; }
+  End* end(size_t index) { return ends_[index].trace ? &ends_[index] : nullptr; }
+  // Of a segment that windows begin with: what they come to. Those of an input that is larger each
+  // time are not worth following.
+  Prospect& windows() { return windows_; }
   // Also of such a segment: what a window is likely to be, which is what the last one was. Null
   // where that differed from the one before it, or there was none.
   std::shared_ptr<CompiledTrace> expected() const { return ended_otherwise_ ? nullptr : last_end_; }
@@ -71,8 +84,6 @@ class Segment {
  private:
   friend class KnownTraces;
   friend class Cursor;
-  // A run wins about what so many failures cost.
-  static constexpr uint32_t kMostFailures = 8, kFailuresOfASuccess = 4;
   std::shared_ptr<CompiledTrace> trace_;
   size_t from_ = 0;
   // Where recordings leave the segment. Few, but at the start of a tree or of a loop whose numbers
@@ -93,7 +104,7 @@ class Segment {
   // Of a segment that windows begin with.
   std::shared_ptr<CompiledTrace> last_end_;  // of those that ran as compiled
   bool ended_otherwise_ = false;             // than the one before it
-  uint32_t failures_ = 0;                    // less those that successes make up for
+  Prospect windows_;
 };
 
 // A place in the tree: `index` operations of `segment` have matched.
@@ -113,7 +124,7 @@ class Cursor {
   const std::vector<KnownOutput>& outputs() const { return segment_->outputs(index_ - 1); }
   c10::ArrayRef<uint64_t> output_words() const { return segment_->output_words(index_ - 1); }
   WarningsId warnings() const { return segment_->warnings(index_ - 1); }
-  const Segment::End* end() const { return segment_->end(index_); }
+  Segment::End* end() const { return segment_->end(index_); }
   Segment* segment() const { return segment_; }
   // The operations that known traces go on with here.
   struct Next {

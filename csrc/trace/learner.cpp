@@ -66,12 +66,12 @@ void Learner::await(const TraceKey& key, std::shared_ptr<CompiledTrace> trace,
 
 void Learner::note_repeated(const Tape& tape, const CompiledTrace& trace) {
   seams_.note_repeated();
-  if (!seams_.empty()) stretches_.note_repeated(tape, reinterpret_cast<uintptr_t>(&trace));
+  stretches_.note_repeated(tape, reinterpret_cast<uintptr_t>(&trace));
 }
 
 void Learner::note_flush(FlushReason reason) {
   seams_.note_flush(reason);
-  if (!seams_.empty()) stretches_.note_flush(is_seam(reason));
+  stretches_.note_flush(is_seam(reason));
   if (!is_seam(reason) && !changing_.empty()) changing_.clear();
 }
 
@@ -89,7 +89,7 @@ WindowState Learner::record_profile(Window& window, std::optional<FlushReason> a
   if (!history) {
     if (config().defer == Defer::kNever) return WindowState::kCold;
     seams_.note_new(tape);
-    if (!seams_.empty()) stretches_.note_new(tape);
+    stretches_.note_new(tape);
     return WindowState::kCold;
   }
   if (dynamic > 0) increment(metrics().dynamic_scalars, int64_t(dynamic));

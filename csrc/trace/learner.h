@@ -49,7 +49,7 @@ class Learner {
     if (!seam || !stretches_.are_parted(window.tape())) return std::nullopt;
     return seams_.reach(*seam);
   }
-  // A deferring window has come to where every known one was flushed, for that reason.
+  // A deferring window has come to where known ones were flushed for that reason, or should be.
   bool ends_there(const Window& window, FlushReason reason) const {
     return !is_seam(reason) || stretches_.are_parted(window.tape());
   }
@@ -77,7 +77,7 @@ class Learner {
   uint64_t finished_seen_ = 0;  // finished_compiles() when `awaited_` was last looked through
   uint64_t generation_ = 0;     // of the traces here, see trace_generation()
   Seams seams_;
-  Stretches stretches_;  // fed where there are seams
+  Stretches stretches_;
   // By hash, windows between two flushes for other reasons than seams that are given other sizes
   // each time. Each layer of a network may be such a one, and none comes again.
   std::unordered_set<uint64_t> changing_;

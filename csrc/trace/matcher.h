@@ -19,6 +19,7 @@ class Matcher {
     cursor_ = traces ? traces->start() : Cursor();
     first_ = nullptr;
     passed_by_ = false;
+    end_ = passed_ = nullptr;
     expected_.reset();
     trusted_ = false;
     compared_ = 0;
@@ -27,26 +28,28 @@ class Matcher {
   // Steps over the operation that is open on the tape. False: no known trace goes on with it, or
   // windows that begin with it seldom came to an end of one lately.
   bool match(const Tape& tape) {
+    if (end_) passed_ = std::exchange(end_, nullptr);
     if (!cursor_.advance(tape) && !cursor_.find_again(tape, false)) return false;
     if (first_) return true;
     first_ = cursor_.segment();
-    passed_by_ = !first_->is_worth_following();
+    passed_by_ = !first_->windows().is_good();
     return !passed_by_;
   }
   // After match() has said no, though not at once.
-  void note_guard_failure() { first_->note_failure(); }
+  void note_guard_failure() { (passed_ ? passed_->beyond : first_->windows()).note_failure(); }
   // The window ran as that trace, which has ended.
   void note_run(CompiledTrace& trace) {
-    first_->note_success();
+    first_->windows().note_success();
+    if (passed_) passed_->beyond.note_success();
     first_->note_end(trace);
   }
   // A window ends that began so and was not followed from its first operation on.
   void note_eager_end(const Tape& tape) {
     if (!passed_by_) return;
     if (cursor_.find(tape, true))
-      first_->note_success();
+      first_->windows().note_success();
     else
-      first_->note_failure();
+      first_->windows().note_failure();
   }
   // It was not what was expected.
   void note_wrong_guess() { first_->note_wrong_guess(); }
@@ -57,10 +60,15 @@ class Matcher {
   // After match() has said no.
   std::string why_not(const Tape& tape) const { return describe_guard_failure(cursor_, tape); }
 
-  // Why every known trace that came here was flushed here by the recorder itself, where it was.
-  std::optional<FlushReason> must_flush() const {
-    const Segment::End* end = cursor_.end();
-    return end && cursor_.at_leaf() ? end->automatic : std::nullopt;
+  // Why the window is to be flushed here by the recorder itself, where it is: because every known
+  // trace that came here was, or because those that went on from an end seldom came to another.
+  std::optional<FlushReason> must_flush(const Tape& tape) {
+    Segment::End* const end = cursor_.end();
+    if (!end) return std::nullopt;
+    if (cursor_.at_leaf()) return end->automatic;
+    if (tape.size() < kLeastBeforeBranch) return std::nullopt;
+    end_ = end;
+    return end->beyond.is_good() ? std::nullopt : std::optional(FlushReason::kBranch);
   }
   // The trace that ends after the operations on the tape; null if none does.
   CompiledTrace* ended(const Tape& tape) {
@@ -95,8 +103,10 @@ class Matcher {
 
   KnownTraces* traces_ = nullptr;
   Cursor cursor_;
-  Segment* first_ = nullptr;  // with which the window began
-  bool passed_by_ = false;    // and it was not followed
+  Segment* first_ = nullptr;        // with which the window began
+  bool passed_by_ = false;          // and it was not followed
+  Segment::End* end_ = nullptr;     // where the window is, if others went on from it
+  Segment::End* passed_ = nullptr;  // where it went on from last
   std::weak_ptr<CompiledTrace> expected_;
   bool trusted_ = false;
   size_t compared_ = 0;  // operations that follow it

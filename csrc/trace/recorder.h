@@ -156,7 +156,7 @@ class Recorder {
     return deferring_ ? learner_of(window_.key()).at_seam(window_) : std::nullopt;
   }
   std::optional<FlushReason> deferred_end() {
-    const auto reason = matcher_.must_flush();
+    const auto reason = matcher_.must_flush(window_.tape());
     return reason && learner_of(window_.key()).ends_there(window_, *reason) ? reason : std::nullopt;
   }
 

@@ -24,8 +24,8 @@
 namespace torch_lazy {
 
 // Of the windows of one learner; guarded as that is. A window that was never recorded before costs
-// a look at its operations, and those that begin alike are compared, a few times for each
-// beginning.
+// a look at its lines, and at its operations where it begins at a known one; those that begin alike
+// are compared, a few times for each beginning.
 class Seams {
  public:
   // An eager window ended that was never recorded before.
@@ -45,8 +45,6 @@ class Seams {
   bool is_changing() const { return reached_ != kNone && seams_[reached_].ends_change; }
   void clear() { *this = {}; }
 
-  // Operations that windows have to have in common: fewer are not worth a window of their own.
-  static constexpr size_t kLeastBeforeBranch = 8;
   // First windows of a family that are left alone, since a script may only begin otherwise than it
   // goes on, and windows that are compared without finding a seam.
   static constexpr int kLeftAlone = 2, kMostFutile = 4;

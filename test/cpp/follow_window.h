@@ -5,8 +5,8 @@
 
 namespace torch_lazy::testing {
 
-// Records the first operations of a window again, up to one that the matcher says no to: that one
-// is open on the tape then.
+// Records the first operations of a window again, up to one that the matcher says no to, which is
+// open on the tape then, or to where it says that the window is to be flushed.
 inline Tape follow(Matcher& matcher, const Tape& window, size_t operations) {
   Tape tape;
   for (size_t i = 0; i < operations; ++i) {
@@ -15,6 +15,7 @@ inline Tape follow(Matcher& matcher, const Tape& window, size_t operations) {
     if (!matcher.match(tape)) break;
     tape.copy_outputs(window.outputs(i));
     tape.end();
+    if (matcher.must_flush(tape)) break;
   }
   return tape;
 }

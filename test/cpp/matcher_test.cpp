@@ -131,5 +131,55 @@ TEST_F(MatcherTest, DoesNotFollowThemForAKnownOneNowAndThen) {
     EXPECT_FALSE(record(i % 10 == 0 ? sine_window : unknown_window)) << i;
 }
 
+// Windows that begin as one trace, and after that as another one that is known or do not.
+class MatcherEndTest : public MatcherTest {
+ protected:
+  MatcherEndTest() {
+    traces.insert(trace_of(beginning), std::nullopt);
+    traces.insert(trace_of(known), std::nullopt);
+  }
+
+  static TapeBuilder begun_and(const std::vector<const char*>& names) {
+    std::vector<const char*> all(kLeastBeforeBranch, "aten::neg");
+    all.insert(all.end(), names.begin(), names.end());
+    return exp_and(all);
+  }
+  // As a recorder does with it. Returns after how many operations it was flushed or failed.
+  size_t record(const TapeBuilder& window) {
+    matcher.start(&traces);
+    const Tape recorded = follow(matcher, window.tape, window.tape.size());
+    if (recorded.is_open())
+      matcher.note_guard_failure();
+    else
+      matcher.note_run(*matcher.ended(recorded));
+    return recorded.size();
+  }
+
+  const TapeBuilder beginning = begun_and({});
+  const TapeBuilder known = begun_and({"aten::sin", "aten::abs"});
+  const TapeBuilder unknown = begun_and({"aten::tan", "aten::abs"});
+};
+
+TEST_F(MatcherEndTest, FlushesAtAnEndBehindWhichManyFailedAGuard) {
+  const size_t end = beginning.tape.size();
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(record(unknown), end + 1) << i;
+
+  EXPECT_EQ(record(unknown), end);
+  EXPECT_EQ(record(known), end);
+}
+
+TEST_F(MatcherEndTest, FlushesAtNoneBehindWhichSomeRan) {
+  for (int i = 0; i < 40; ++i) {
+    const TapeBuilder& window = i % 4 == 0 ? known : unknown;
+    EXPECT_GT(record(window), beginning.tape.size()) << i;
+  }
+}
+
+TEST_F(MatcherEndTest, CountsWindowsThatEndThereForNeither) {
+  for (int i = 0; i < 40; ++i) record(i % 4 == 0 ? beginning : unknown);
+
+  EXPECT_EQ(record(known), beginning.tape.size());
+}
+
 }  // namespace
 }  // namespace torch_lazy

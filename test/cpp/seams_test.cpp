@@ -118,7 +118,7 @@ TEST(Branches, AreKnownByTheirLines) {
 
 TEST(Branches, AreNoneBehindFewOperations) {
   Seams seams;
-  const size_t few = Seams::kLeastBeforeBranch - 1;
+  const size_t few = kLeastBeforeBranch - 1;
   for (int i = 0; i < 20; ++i) windows_of(seams, loop({i % 2 == 0, i % 3 == 0, i % 4 == 0}, few));
 
   EXPECT_NE(windows_of(seams, loop({false}, few)).front(), few);
