@@ -1,6 +1,7 @@
 #include "trace/changes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tape/signature.h"
 
@@ -34,6 +35,7 @@ Changes::Found Changes::note_new(const Tape& tape) {
   const size_t lines = lines_.size();
   for (size_t i = 0; i < tape.size(); ++i) lines_.insert(line_signature(tape, i));
   if (begins_anew) return {};
+  if (++windows_ > kMostWindows) note_end_of_stretch();
   const std::vector<uint64_t> signatures = signatures_of_calls(tape);
   std::vector<bool> is_new;
   is_new.reserve(tape.size());
@@ -42,13 +44,12 @@ Changes::Found Changes::note_new(const Tape& tape) {
   std::vector<Border> all;
   if (lines_.size() == lines) all = borders(is_new);
   Found found;
-  std::unordered_set<uint64_t> counted;
   for (Border& border : all) {
     border.mark = lines_signature(tape, border.at, border.known_by());
-    int& windows = candidates_[border.mark];
-    if (counted.insert(border.mark).second) ++windows;
-    found.likely |= windows > 1;
-    if (windows >= kLeastWindows) found.borders.push_back(border);
+    Candidate& candidate = candidates_[border.mark];
+    if (std::exchange(candidate.last_stretch, stretch_) != stretch_) ++candidate.stretches;
+    found.likely |= candidate.stretches > 1;
+    if (candidate.stretches >= kLeastStretches) found.borders.push_back(border);
   }
   return found;
 }

@@ -41,15 +41,20 @@ class Changes {
   Found note_new(const Tape& tape);
   // A window was flushed for another reason than a seam. What was met since this was told last is
   // as new as ever: layers of one step that are given the same sizes, in windows of their own.
-  void note_end_of_stretch() { ++stretch_; }
+  void note_end_of_stretch() {
+    ++stretch_;
+    windows_ = 0;
+  }
 
   // What repeats between changing operations has to have so many operations to be worth a window.
   static constexpr size_t kLeastRepeating = 8;
-  // A border is one where it was found in so many new windows: in fewer it may be that a script
-  // only begins otherwise than it goes on, or has a few sizes.
-  static constexpr int kLeastWindows = 4;
+  // A border is one where it was found in new windows of so many stretches: in fewer it may be that
+  // a script only begins otherwise than it goes on, or has a few sizes.
+  static constexpr int kLeastStretches = 4;
 
  private:
+  // A program may have no stretch that ends: after so many new windows another one begins.
+  static constexpr size_t kMostWindows = 64;
   // Then all are forgotten.
   static constexpr size_t kMostCalls = 32768, kMostLines = 32768, kMostBorders = 1024;
 
@@ -57,10 +62,16 @@ class Changes {
   static std::vector<Border> borders(const std::vector<bool>& is_new);
 
   std::unordered_set<uint64_t> lines_;  // that were met, by signature
-  // Calls that were met in windows of such lines, by signature, and the stretch of the first.
+  // Calls that were met in windows that begin at such a line, by signature, and the stretch of the
+  // first.
   std::unordered_map<uint64_t, uint64_t> calls_;
-  uint64_t stretch_ = 0;
-  std::unordered_map<uint64_t, int> candidates_;  // windows with a border, by its mark
+  uint64_t stretch_ = 1;
+  size_t windows_ = 0;  // of the stretch
+  struct Candidate {
+    int stretches = 0;
+    uint64_t last_stretch = 0;
+  };
+  std::unordered_map<uint64_t, Candidate> candidates_;  // by the border's mark
 };
 
 }  // namespace torch_lazy

@@ -22,19 +22,24 @@
 
 namespace torch_lazy {
 
-// What windows did that came to a place: ran as compiled behind it, or would have, or failed a
-// guard, or would have. Where the latter happens far more often, going on costs more than it
-// brings.
+// What windows that went on from a place came to: an end, or an operation that failed a guard. Where
+// the latter happens far more often, going on costs more than it brings.
 class Prospect {
  public:
   void note_success() { failures_ -= std::min(failures_, kFailuresOfASuccess); }
   void note_failure() { failures_ = std::min(failures_ + 1, 2 * kMostFailures); }
   bool is_good() const { return failures_ < kMostFailures; }
+  // A window did not go on, since the prospect is not good: now and then the next one shall.
+  void note_refusal() {
+    if (++refusals_ % kRefusalsForATry == 0) failures_ = std::min(failures_, kMostFailures - 1);
+  }
 
  private:
   // A run wins about what so many failures cost.
   static constexpr uint32_t kMostFailures = 8, kFailuresOfASuccess = 4;
+  static constexpr uint32_t kRefusalsForATry = 64;
   uint32_t failures_ = 0;  // less those that successes make up for
+  uint32_t refusals_ = 0;
 };
 
 class Segment {
@@ -65,9 +70,9 @@ class Segment {
     return trace_->outputs(from_ + index);
   }
   End* end(size_t index) { return ends_[index].trace ? &ends_[index] : nullptr; }
-  // Of a segment that windows begin with: what they come to. Those of an input that is larger each
-  // time are not worth following.
-  Prospect& windows() { return windows_; }
+  // Of a segment that windows begin with: of going on from its first operation. Where an input is
+  // larger each time it is not good.
+  Prospect& prospect() { return prospect_; }
   // Also of such a segment: what a window is likely to be, which is what the last one was. Null
   // where that differed from the one before it, or there was none.
   std::shared_ptr<CompiledTrace> expected() const { return ended_otherwise_ ? nullptr : last_end_; }
@@ -104,7 +109,7 @@ class Segment {
   // Of a segment that windows begin with.
   std::shared_ptr<CompiledTrace> last_end_;  // of those that ran as compiled
   bool ended_otherwise_ = false;             // than the one before it
-  Prospect windows_;
+  Prospect prospect_;
 };
 
 // A place in the tree: `index` operations of `segment` have matched.

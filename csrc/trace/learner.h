@@ -49,7 +49,7 @@ class Learner {
     if (!seam || !stretches_.are_parted(window.tape())) return std::nullopt;
     return seams_.reach(*seam);
   }
-  // A deferring window has come to where known ones were flushed for that reason, or should be.
+  // A deferring window has come to an end, where the matcher wants it flushed for that reason.
   bool ends_there(const Window& window, FlushReason reason) const {
     return !is_seam(reason) || stretches_.are_parted(window.tape());
   }

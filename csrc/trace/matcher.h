@@ -28,28 +28,34 @@ class Matcher {
   // Steps over the operation that is open on the tape. False: no known trace goes on with it, or
   // windows that begin with it seldom came to an end of one lately.
   bool match(const Tape& tape) {
-    if (end_) passed_ = std::exchange(end_, nullptr);
+    if (end_ && tape.size() > kLeastBeforeBranch) pass_end();
     if (!cursor_.advance(tape) && !cursor_.find_again(tape, false)) return false;
+    end_ = cursor_.end();
     if (first_) return true;
     first_ = cursor_.segment();
-    passed_by_ = !first_->windows().is_good();
+    passed_by_ = !first_->prospect().is_good();
     return !passed_by_;
   }
   // After match() has said no, though not at once.
-  void note_guard_failure() { (passed_ ? passed_->beyond : first_->windows()).note_failure(); }
+  void note_guard_failure() {
+    // Where an end was passed whose prospect is not good, it is the beginning that leads astray.
+    const bool is_of_end = passed_ && passed_->beyond.is_good();
+    (is_of_end ? passed_->beyond : first_->prospect()).note_failure();
+  }
   // The window ran as that trace, which has ended.
   void note_run(CompiledTrace& trace) {
-    first_->windows().note_success();
+    first_->prospect().note_success();
     if (passed_) passed_->beyond.note_success();
+    if (end_ && !end_->beyond.is_good()) end_->beyond.note_refusal();
     first_->note_end(trace);
   }
   // A window ends that began so and was not followed from its first operation on.
   void note_eager_end(const Tape& tape) {
     if (!passed_by_) return;
     if (cursor_.find(tape, true))
-      first_->windows().note_success();
+      first_->prospect().note_success();
     else
-      first_->windows().note_failure();
+      first_->prospect().note_failure();
   }
   // It was not what was expected.
   void note_wrong_guess() { first_->note_wrong_guess(); }
@@ -62,13 +68,11 @@ class Matcher {
 
   // Why the window is to be flushed here by the recorder itself, where it is: because every known
   // trace that came here was, or because those that went on from an end seldom came to another.
-  std::optional<FlushReason> must_flush(const Tape& tape) {
-    Segment::End* const end = cursor_.end();
-    if (!end) return std::nullopt;
-    if (cursor_.at_leaf()) return end->automatic;
-    if (tape.size() < kLeastBeforeBranch) return std::nullopt;
-    end_ = end;
-    return end->beyond.is_good() ? std::nullopt : std::optional(FlushReason::kBranch);
+  std::optional<FlushReason> must_flush(const Tape& tape) const {
+    if (!end_) return std::nullopt;
+    if (end_->automatic && cursor_.at_leaf()) return end_->automatic;
+    const bool goes_on = tape.size() < kLeastBeforeBranch || end_->beyond.is_good();
+    return goes_on ? std::nullopt : std::optional(FlushReason::kBranch);
   }
   // The trace that ends after the operations on the tape; null if none does.
   CompiledTrace* ended(const Tape& tape) {
@@ -94,6 +98,10 @@ class Matcher {
   bool trusts_guess() const { return trusted_; }
 
  private:
+  void pass_end() {
+    if (passed_) passed_->beyond.note_success();  // the window has come to another end
+    passed_ = end_;
+  }
   std::shared_ptr<CompiledTrace> first_guess(const WindowHistory& history) {
     const WindowHistory::Guess* const guess = history.next(traces_);
     trusted_ = guess && !guess->was_wrong;
@@ -105,7 +113,7 @@ class Matcher {
   Cursor cursor_;
   Segment* first_ = nullptr;        // with which the window began
   bool passed_by_ = false;          // and it was not followed
-  Segment::End* end_ = nullptr;     // where the window is, if others went on from it
+  Segment::End* end_ = nullptr;     // where the window is
   Segment::End* passed_ = nullptr;  // where it went on from last
   std::weak_ptr<CompiledTrace> expected_;
   bool trusted_ = false;

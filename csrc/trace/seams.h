@@ -34,7 +34,6 @@ class Seams {
   void note_repeated() { end_window(true); }
   // That window was flushed.
   void note_flush(FlushReason reason);
-  bool empty() const { return seams_.empty(); }
   // An operation was recorded eagerly: the seam that the window has come to.
   std::optional<size_t> find(const Tape& tape) const {
     return seams_.empty() ? std::nullopt : find_seam(tape);

@@ -51,20 +51,20 @@ std::vector<size_t> places(const Changes::Found& found) {
 
 TEST(Changes, AreFoundInEnoughWindows) {
   Changes changes = with_known_operations();
-  for (int64_t length = 3; length < 2 + Changes::kLeastWindows; ++length) {
+  for (int64_t length = 3; length < 2 + Changes::kLeastStretches; ++length) {
     const Changes::Found found = note_step(changes, decode(length));
     EXPECT_EQ(found.likely, length > 3);
     EXPECT_EQ(places(found), std::vector<size_t>());
   }
 
-  const Changes::Found found = note_step(changes, decode(2 + Changes::kLeastWindows));
+  const Changes::Found found = note_step(changes, decode(2 + Changes::kLeastStretches));
 
   EXPECT_EQ(places(found), (std::vector<size_t>{10, 12, 22}));
 }
 
 TEST(Changes, AreKnownByWhatStandsBeforeTheirBorders) {
   Changes changes = with_known_operations();
-  for (int64_t length = 3; length < 2 + Changes::kLeastWindows; ++length)
+  for (int64_t length = 3; length < 2 + Changes::kLeastStretches; ++length)
     note_step(changes, decode(length));
 
   const std::vector<Border> borders = note_step(changes, decode(30)).borders;
@@ -88,10 +88,24 @@ TEST(Changes, OfSizesThatWereMetAreNone) {
 TEST(Changes, OfSizesThatWereMetInTheSameStepAreFound) {
   Changes changes = with_known_operations();
   Changes::Found found;
-  for (int64_t length = 3; length < 3 + Changes::kLeastWindows; ++length) {
+  for (int64_t length = 3; length < 3 + Changes::kLeastStretches; ++length) {
     changes.note_new(decode(length, /*repeating=*/0));
     found = note_step(changes, decode(length));
   }
+
+  EXPECT_EQ(places(found), (std::vector<size_t>{10, 12, 22}));
+}
+
+TEST(Changes, OfOneStepAreNone) {
+  Changes changes = with_known_operations();
+  for (int64_t length = 3; length < 20; ++length)
+    EXPECT_FALSE(changes.note_new(decode(length)).likely);
+}
+
+TEST(Changes, AreFoundInAStepThatDoesNotEnd) {
+  Changes changes = with_known_operations();
+  Changes::Found found;
+  for (int64_t length = 3; length < 500; ++length) found = changes.note_new(decode(length));
 
   EXPECT_EQ(places(found), (std::vector<size_t>{10, 12, 22}));
 }

@@ -7,7 +7,8 @@ namespace torch_lazy::testing {
 
 // Records the first operations of a window again, up to one that the matcher says no to, which is
 // open on the tape then, or to where it says that the window is to be flushed.
-inline Tape follow(Matcher& matcher, const Tape& window, size_t operations) {
+inline Tape follow(Matcher& matcher, const Tape& window, size_t operations,
+                   bool flushed_where_told = true) {
   Tape tape;
   for (size_t i = 0; i < operations; ++i) {
     tape.begin(window.entry(i).op, window.entry(i).location);
@@ -15,7 +16,7 @@ inline Tape follow(Matcher& matcher, const Tape& window, size_t operations) {
     if (!matcher.match(tape)) break;
     tape.copy_outputs(window.outputs(i));
     tape.end();
-    if (matcher.must_flush(tape)) break;
+    if (flushed_where_told && matcher.must_flush(tape)) break;
   }
   return tape;
 }

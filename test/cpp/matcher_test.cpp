@@ -131,54 +131,113 @@ TEST_F(MatcherTest, DoesNotFollowThemForAKnownOneNowAndThen) {
     EXPECT_FALSE(record(i % 10 == 0 ? sine_window : unknown_window)) << i;
 }
 
-// Windows that begin as one trace, and after that as another one that is known or do not.
+// Windows that begin as a trace that ends there, and go on from its end.
 class MatcherEndTest : public MatcherTest {
  protected:
-  MatcherEndTest() {
-    traces.insert(trace_of(beginning), std::nullopt);
-    traces.insert(trace_of(known), std::nullopt);
-  }
-
-  static TapeBuilder begun_and(const std::vector<const char*>& names) {
-    std::vector<const char*> all(kLeastBeforeBranch, "aten::neg");
+  void know(const TapeBuilder& window) { traces.insert(trace_of(window), std::nullopt); }
+  static TapeBuilder begun_and(const std::vector<const char*>& names,
+                               size_t beginning = kLeastBeforeBranch) {
+    std::vector<const char*> all(beginning - 1, "aten::neg");  // one more stands before them
     all.insert(all.end(), names.begin(), names.end());
     return exp_and(all);
   }
-  // As a recorder does with it. Returns after how many operations it was flushed or failed.
+  // As a recorder does with it. Returns after how many operations it was flushed, or failed.
   size_t record(const TapeBuilder& window) {
     matcher.start(&traces);
     const Tape recorded = follow(matcher, window.tape, window.tape.size());
-    if (recorded.is_open())
-      matcher.note_guard_failure();
-    else
+    if (!recorded.is_open())
       matcher.note_run(*matcher.ended(recorded));
+    else if (recorded.size() > 1)
+      matcher.note_guard_failure();
     return recorded.size();
   }
 
+  static constexpr size_t kEnd = kLeastBeforeBranch, kFailed = kEnd + 1;
   const TapeBuilder beginning = begun_and({});
   const TapeBuilder known = begun_and({"aten::sin", "aten::abs"});
   const TapeBuilder unknown = begun_and({"aten::tan", "aten::abs"});
 };
 
 TEST_F(MatcherEndTest, FlushesAtAnEndBehindWhichManyFailedAGuard) {
-  const size_t end = beginning.tape.size();
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(record(unknown), end + 1) << i;
+  know(beginning);
+  know(known);
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(record(unknown), kFailed) << i;
 
-  EXPECT_EQ(record(unknown), end);
-  EXPECT_EQ(record(known), end);
+  EXPECT_EQ(record(unknown), kEnd);
+  EXPECT_EQ(record(known), kEnd);
+}
+
+TEST_F(MatcherEndTest, FlushesAtAnEndBehindWhichNothingIsKnown) {
+  know(beginning);
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(record(unknown), kFailed) << i;
+
+  EXPECT_EQ(record(unknown), kEnd);
 }
 
 TEST_F(MatcherEndTest, FlushesAtNoneBehindWhichSomeRan) {
-  for (int i = 0; i < 40; ++i) {
-    const TapeBuilder& window = i % 4 == 0 ? known : unknown;
-    EXPECT_GT(record(window), beginning.tape.size()) << i;
-  }
+  know(beginning);
+  know(known);
+  for (int i = 0; i < 40; ++i) EXPECT_GT(record(i % 4 == 0 ? known : unknown), kEnd) << i;
+}
+
+TEST_F(MatcherEndTest, FlushesAtNoneBehindWhichSomeCameToAnotherThatTheyPassed) {
+  const TapeBuilder longer = begun_and({"aten::sin", "aten::abs", "aten::log"});
+  know(beginning);
+  know(known);
+  know(longer);
+  for (int i = 0; i < 40; ++i) EXPECT_GT(record(i % 4 == 0 ? longer : unknown), kEnd) << i;
 }
 
 TEST_F(MatcherEndTest, CountsWindowsThatEndThereForNeither) {
+  know(beginning);
+  know(known);
   for (int i = 0; i < 40; ++i) record(i % 4 == 0 ? beginning : unknown);
 
-  EXPECT_EQ(record(known), beginning.tape.size());
+  EXPECT_EQ(record(known), kEnd);
+}
+
+TEST_F(MatcherEndTest, GoesOnAgainWhereThatTurnsOutWell) {
+  know(beginning);
+  know(known);
+  for (int i = 0; i < 30; ++i) record(unknown);
+  int flushed = 0;
+  while (record(known) == kEnd) ++flushed;
+
+  EXPECT_LE(flushed, 64);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(record(known), known.tape.size()) << i;
+}
+
+TEST_F(MatcherEndTest, SeldomGoesOnWhereThatDoesNot) {
+  know(beginning);
+  for (int i = 0; i < 8; ++i) record(unknown);
+  int failed = 0;
+  for (int i = 0; i < 640; ++i) failed += int(record(unknown) == kFailed);
+
+  EXPECT_GT(failed, 0);
+  EXPECT_LE(failed, 10);
+}
+
+TEST_F(MatcherEndTest, FlushesAtNoneBehindFewOperations) {
+  know(begun_and({}, kEnd - 1));
+  const TapeBuilder window = begun_and({"aten::tan"}, kEnd - 1);
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(record(window), kEnd) << i;
+
+  EXPECT_EQ(record(window), 1u);  // such windows are not followed
+}
+
+TEST_F(MatcherEndTest, FollowsNoWindowsThatFailBehindAnEndThatWasPassedNevertheless) {
+  know(beginning);
+  for (int i = 0; i < 8; ++i) record(unknown);
+  const auto pass = [&] {
+    matcher.start(&traces);
+    const Tape recorded =
+        follow(matcher, unknown.tape, unknown.tape.size(), /*flushed_where_told=*/false);
+    if (recorded.size() > 1) matcher.note_guard_failure();
+    return recorded.size();
+  };
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(pass(), kFailed) << i;
+
+  EXPECT_EQ(pass(), 1u);
 }
 
 }  // namespace

@@ -172,6 +172,19 @@ TEST(SeamsOfChanges, AreBeforeAndBehindOperationsOfOtherSizes) {
   EXPECT_EQ(windows_of(seams, decode(8)), (std::vector<size_t>{10, 1, 10, 1, 10, 1}));
 }
 
+TEST(SeamsOfChanges, AreFoundInWindowsBehindOneOfTheSameSizes) {
+  Seams seams;
+  for (const int64_t length : {2, 3, 4, 5, 6, 7}) {
+    TapeBuilder layer;
+    layer.call("aten::sum", "", {layer.input(at::ones({length})), c10::IValue()}, 100);
+    seams.note_new(layer.tape);
+    seams.note_flush(FlushReason::kBranch);
+    windows_of(seams, decode(length));
+  }
+
+  EXPECT_EQ(windows_of(seams, decode(8)), (std::vector<size_t>{10, 1, 10, 1, 10, 1}));
+}
+
 TEST(SeamsOfChanges, AreBeforeWhatFollowsThem) {
   const auto sum_of = [](int64_t labels) {
     std::vector<Operation> operations(40, {"aten::add", 1});
