@@ -172,3 +172,23 @@ def test_values_dropped_before_the_flush_do_not_matter(x):
         [t.cpu() for t in chain(True)], [x.cpu() + 1, (x.cpu() + 1) * 2, ((x.cpu() + 1) * 2).sin()]
     )
     same([t.cpu() for t in hot(chain, True)], [t.cpu() for t in chain(True)])
+
+
+def test_what_goes_on_with_ever_other_sizes_does_not_undo_what_stands_before_it(device):
+    def begin(x):
+        for _ in range(10):
+            x = (x * 0.5).tanh()
+        return x
+
+    def go_on(x, length):
+        return (begin(x)[:, None] + torch.ones(length, device=x.device)).sum()
+
+    x = torch.randn(12)
+    value = x.to(device)
+    hot(lambda: begin(value).cpu())
+    for length in range(2, 14):
+        same(go_on(value, length).cpu(), go_on(x, length))
+
+    flushes = torch_lazy.metrics()["flushes"].get("branch", 0)
+    assert deferred(lambda: go_on(value, 20)) >= 20
+    assert torch_lazy.metrics()["flushes"].get("branch", 0) == flushes + 1
