@@ -22,8 +22,8 @@
 
 namespace torch_lazy {
 
-// What windows that went on from a place came to: an end, or an operation that failed a guard. Where
-// the latter happens far more often, going on costs more than it brings.
+// What windows that went on from a place came to: an end, or an operation that failed a guard.
+// Where the latter happens far more often, going on costs more than it brings.
 class Prospect {
  public:
   void note_success() { failures_ -= std::min(failures_, kFailuresOfASuccess); }
