@@ -16,10 +16,6 @@ namespace {
 // root; it stands for the first windows, before this process has measured anything itself.
 constexpr double kAssumedNanoseconds = 15e6;
 
-// A trace that took an eighth of its compile's time already is likely to take far more: how often
-// it was seen is the best guess of how often it will be.
-constexpr int64_t kPart = 8;
-
 // Compiled traces that have not run, for so many of which the next one has to have another
 // recording. A script of some dozens of sequence lengths has about as many before the first comes
 // back.
@@ -43,7 +39,7 @@ bool compiling_pays(size_t operations, int64_t recordings, std::chrono::nanoseco
   if (!one_core) return true;
   const double a_root = (kAssumedNanoseconds + double(total_pass_time())) /
                         (1 + compiled_roots.load(std::memory_order_relaxed));
-  return double(spent.count()) * kPart >= std::sqrt(double(operations)) * a_root;
+  return double(spent.count()) >= std::sqrt(double(operations)) * a_root;
 }
 
 void count_compiled(size_t operations) {

@@ -2,8 +2,9 @@
 //
 // With a core to spare at once: the compile costs the script nothing. On one core the script pays
 // for every compile, and a trace that is seen twice need not be seen again: there it is put off
-// until the script has spent a good part of what the compile will cost in windows of the trace.
-// What is wasted on traces that never come back is then bounded by the time they took.
+// until the script has spent as long in windows of the trace as the compile will take. Whatever
+// comes then, they take no more than twice what they would without, and a script that goes on for
+// long is no later than by that.
 //
 // Some scripts make traces that are recorded a few times and never again: the layers of a network
 // that is given one more token each time. The more compiled traces have not run, the more
