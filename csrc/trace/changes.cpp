@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tape/signature.h"
+#include "trace/flush_reason.h"
 
 namespace torch_lazy {
 
@@ -16,7 +17,7 @@ std::vector<Border> Changes::borders(const std::vector<bool>& is_new) {
   for (size_t begin = 0; begin < is_new.size();) {
     const auto run = std::find(is_new.begin() + ptrdiff_t(begin), is_new.end(), true);
     const auto end = size_t(run - is_new.begin());
-    if (end - begin >= kLeastRepeating) {
+    if (end - begin >= kLeastOfAWindow) {
       add(changing, begin, true);
       add(begin, end, false);
       changing = end;

@@ -33,7 +33,7 @@ class Changes {
  public:
   struct Found {
     bool likely = false;          // one was found before
-    std::vector<Border> borders;  // those that were found in enough windows
+    std::vector<Border> borders;  // those that were found in enough stretches
   };
   // A window that was never recorded before has ended. One with operators or lines that were never
   // met before takes another path, and nothing is found in it. One that begins with such is not
@@ -46,8 +46,6 @@ class Changes {
     windows_ = 0;
   }
 
-  // What repeats between changing operations has to have so many operations to be worth a window.
-  static constexpr size_t kLeastRepeating = 8;
   // A border is one where it was found in new windows of so many stretches: in fewer it may be that
   // a script only begins otherwise than it goes on, or has a few sizes.
   static constexpr int kLeastStretches = 4;

@@ -43,8 +43,9 @@ constexpr bool is_seam(FlushReason reason) {
   return reason == FlushReason::kBranch || reason == FlushReason::kChange;
 }
 
-// Operations that have to stand in front of a branch: fewer are not worth a window of their own.
-constexpr size_t kLeastBeforeBranch = 8;
+// So many operations are worth a window of their own: in front of a branch, and between operations
+// that are given other sizes each time.
+constexpr size_t kLeastOfAWindow = 8;
 
 // One end of a window.
 struct Flush {

@@ -28,7 +28,7 @@ class Matcher {
   // Steps over the operation that is open on the tape. False: no known trace goes on with it, or
   // windows that begin with it seldom came to an end of one lately.
   bool match(const Tape& tape) {
-    if (end_ && tape.size() > kLeastBeforeBranch) pass_end();
+    if (end_ && tape.size() > kLeastOfAWindow) pass_end();
     if (!cursor_.advance(tape) && !cursor_.find_again(tape, false)) return false;
     end_ = cursor_.end();
     if (first_) return true;
@@ -71,7 +71,7 @@ class Matcher {
   std::optional<FlushReason> must_flush(const Tape& tape) const {
     if (!end_) return std::nullopt;
     if (end_->automatic && cursor_.at_leaf()) return end_->automatic;
-    const bool goes_on = tape.size() < kLeastBeforeBranch || end_->beyond.is_good();
+    const bool goes_on = tape.size() < kLeastOfAWindow || end_->beyond.is_good();
     return goes_on ? std::nullopt : std::optional(FlushReason::kBranch);
   }
   // The trace that ends after the operations on the tape; null if none does.

@@ -49,9 +49,9 @@ void Seams::note_new(const Tape& tape) {
     if (&border == &changes.borders.front()) parts = added != Added::kGivenUp;
   }
   // What it is new by is known, or will be.
-  if (parts || tape.size() <= kLeastBeforeBranch) return;
+  if (parts || tape.size() <= kLeastOfAWindow) return;
   // What follows a seam has as inputs what a window that the seam would part has made.
-  const uint64_t key = c10::hash_combine(hash_of(signatures_of(tape, 0, kLeastBeforeBranch)),
+  const uint64_t key = c10::hash_combine(hash_of(signatures_of(tape, 0, kLeastOfAWindow)),
                                          behind_ ? 1 + uint64_t(*behind_) : 0);
   auto family = families_.find(key);
   if (family == families_.end()) {
@@ -74,7 +74,7 @@ void Seams::compare(Family& family, const Tape& tape) {
   const auto add_branch = [&] {
     const size_t common = common_beginning(signatures, family.signatures);
     // Of windows one of which goes on where the other ends, the seam would be the end of that.
-    if (common < kLeastBeforeBranch || common == size || common == family.signatures.size())
+    if (common < kLeastOfAWindow || common == size || common == family.signatures.size())
       return false;
     const Tape::Entry& last = tape.entry(common - 1);
     return add({.kind = FlushReason::kBranch,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tape_builder.h"
+#include "trace/flush_reason.h"
 
 namespace torch_lazy {
 namespace {
@@ -119,7 +120,7 @@ TEST(Changes, OfAllOperationsAreNone) {
 TEST(Changes, BetweenFewOperationsThatRepeatAreNone) {
   Changes changes;
   for (int64_t length = 3; length < 20; ++length)
-    EXPECT_FALSE(note_step(changes, decode(length, Changes::kLeastRepeating - 1)).likely);
+    EXPECT_FALSE(note_step(changes, decode(length, kLeastOfAWindow - 1)).likely);
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ class MatcherEndTest : public MatcherTest {
  protected:
   void know(const TapeBuilder& window) { traces.insert(trace_of(window), std::nullopt); }
   static TapeBuilder begun_and(const std::vector<const char*>& names,
-                               size_t beginning = kLeastBeforeBranch) {
+                               size_t beginning = kLeastOfAWindow) {
     std::vector<const char*> all(beginning - 1, "aten::neg");  // one more stands before them
     all.insert(all.end(), names.begin(), names.end());
     return exp_and(all);
@@ -152,7 +152,7 @@ class MatcherEndTest : public MatcherTest {
     return recorded.size();
   }
 
-  static constexpr size_t kEnd = kLeastBeforeBranch, kFailed = kEnd + 1;
+  static constexpr size_t kEnd = kLeastOfAWindow, kFailed = kEnd + 1;
   const TapeBuilder beginning = begun_and({});
   const TapeBuilder known = begun_and({"aten::sin", "aten::abs"});
   const TapeBuilder unknown = begun_and({"aten::tan", "aten::abs"});

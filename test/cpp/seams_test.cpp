@@ -118,7 +118,7 @@ TEST(Branches, AreKnownByTheirLines) {
 
 TEST(Branches, AreNoneBehindFewOperations) {
   Seams seams;
-  const size_t few = kLeastBeforeBranch - 1;
+  const size_t few = kLeastOfAWindow - 1;
   for (int i = 0; i < 20; ++i) windows_of(seams, loop({i % 2 == 0, i % 3 == 0, i % 4 == 0}, few));
 
   EXPECT_NE(windows_of(seams, loop({false}, few)).front(), few);
@@ -199,7 +199,7 @@ TEST(SeamsOfChanges, AreBeforeWhatFollowsThem) {
 
 TEST(SeamsOfChanges, AreNoneWhereFewOperationsRepeat) {
   Seams seams;
-  const size_t few = Changes::kLeastRepeating - 1;
+  const size_t few = kLeastOfAWindow - 1;
   for (int64_t length = 3; length < 20; ++length) windows_of(seams, decode(length, few));
 
   EXPECT_EQ(windows_of(seams, decode(20, few)), (std::vector<size_t>{3 * (few + 1)}));
