@@ -46,16 +46,19 @@ class MatcherTest : public ::testing::Test {
     follow(matcher, trace.tape(), trace.tape().size());
     matcher.note_run(trace);
   }
-  // As a recorder does with it. Returns whether it was followed from its first operation on.
-  bool record(const TapeBuilder& window) {
+  // As a recorder does with it. Returns after how many operations it was flushed or failed: one,
+  // where it was not followed.
+  size_t operations_of(const TapeBuilder& window, bool flushed_where_told = true) {
     matcher.start(&traces);
-    const Tape recorded = follow(matcher, window.tape, window.tape.size());
+    const Tape recorded = follow(matcher, window.tape, window.tape.size(), flushed_where_told);
     const bool followed = recorded.size() > 1;
     if (followed && recorded.is_open()) matcher.note_guard_failure();
     if (followed && !recorded.is_open()) matcher.note_run(*matcher.ended(recorded));
     if (!followed) matcher.note_eager_end(window.tape);
-    return followed;
+    return recorded.size();
   }
+  // Returns whether it was followed from its first operation on.
+  bool record(const TapeBuilder& window) { return operations_of(window) > 1; }
 
   const TapeBuilder sine_window = exp_and({"aten::sin", "aten::abs"});
   const TapeBuilder cosine_window = exp_and({"aten::cos", "aten::abs"});
@@ -141,16 +144,6 @@ class MatcherEndTest : public MatcherTest {
     all.insert(all.end(), names.begin(), names.end());
     return exp_and(all);
   }
-  // As a recorder does with it. Returns after how many operations it was flushed, or failed.
-  size_t record(const TapeBuilder& window) {
-    matcher.start(&traces);
-    const Tape recorded = follow(matcher, window.tape, window.tape.size());
-    if (!recorded.is_open())
-      matcher.note_run(*matcher.ended(recorded));
-    else if (recorded.size() > 1)
-      matcher.note_guard_failure();
-    return recorded.size();
-  }
 
   static constexpr size_t kEnd = kLeastOfAWindow, kFailed = kEnd + 1;
   const TapeBuilder beginning = begun_and({});
@@ -161,23 +154,23 @@ class MatcherEndTest : public MatcherTest {
 TEST_F(MatcherEndTest, FlushesAtAnEndBehindWhichManyFailedAGuard) {
   know(beginning);
   know(known);
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(record(unknown), kFailed) << i;
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(operations_of(unknown), kFailed) << i;
 
-  EXPECT_EQ(record(unknown), kEnd);
-  EXPECT_EQ(record(known), kEnd);
+  EXPECT_EQ(operations_of(unknown), kEnd);
+  EXPECT_EQ(operations_of(known), kEnd);
 }
 
 TEST_F(MatcherEndTest, FlushesAtAnEndBehindWhichNothingIsKnown) {
   know(beginning);
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(record(unknown), kFailed) << i;
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(operations_of(unknown), kFailed) << i;
 
-  EXPECT_EQ(record(unknown), kEnd);
+  EXPECT_EQ(operations_of(unknown), kEnd);
 }
 
 TEST_F(MatcherEndTest, FlushesAtNoneBehindWhichSomeRan) {
   know(beginning);
   know(known);
-  for (int i = 0; i < 40; ++i) EXPECT_GT(record(i % 4 == 0 ? known : unknown), kEnd) << i;
+  for (int i = 0; i < 40; ++i) EXPECT_GT(operations_of(i % 4 == 0 ? known : unknown), kEnd) << i;
 }
 
 TEST_F(MatcherEndTest, FlushesAtNoneBehindWhichSomeCameToAnotherThatTheyPassed) {
@@ -185,33 +178,33 @@ TEST_F(MatcherEndTest, FlushesAtNoneBehindWhichSomeCameToAnotherThatTheyPassed) 
   know(beginning);
   know(known);
   know(longer);
-  for (int i = 0; i < 40; ++i) EXPECT_GT(record(i % 4 == 0 ? longer : unknown), kEnd) << i;
+  for (int i = 0; i < 40; ++i) EXPECT_GT(operations_of(i % 4 == 0 ? longer : unknown), kEnd) << i;
 }
 
 TEST_F(MatcherEndTest, CountsWindowsThatEndThereForNeither) {
   know(beginning);
   know(known);
-  for (int i = 0; i < 40; ++i) record(i % 4 == 0 ? beginning : unknown);
+  for (int i = 0; i < 40; ++i) operations_of(i % 4 == 0 ? beginning : unknown);
 
-  EXPECT_EQ(record(known), kEnd);
+  EXPECT_EQ(operations_of(known), kEnd);
 }
 
 TEST_F(MatcherEndTest, GoesOnAgainWhereThatTurnsOutWell) {
   know(beginning);
   know(known);
-  for (int i = 0; i < 30; ++i) record(unknown);
+  for (int i = 0; i < 30; ++i) operations_of(unknown);
   int flushed = 0;
-  while (record(known) == kEnd) ++flushed;
+  while (operations_of(known) == kEnd) ++flushed;
 
   EXPECT_LE(flushed, 64);
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(record(known), known.tape.size()) << i;
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(operations_of(known), known.tape.size()) << i;
 }
 
 TEST_F(MatcherEndTest, SeldomGoesOnWhereThatDoesNot) {
   know(beginning);
-  for (int i = 0; i < 8; ++i) record(unknown);
+  for (int i = 0; i < 8; ++i) operations_of(unknown);
   int failed = 0;
-  for (int i = 0; i < 640; ++i) failed += int(record(unknown) == kFailed);
+  for (int i = 0; i < 640; ++i) failed += int(operations_of(unknown) == kFailed);
 
   EXPECT_GT(failed, 0);
   EXPECT_LE(failed, 10);
@@ -220,21 +213,15 @@ TEST_F(MatcherEndTest, SeldomGoesOnWhereThatDoesNot) {
 TEST_F(MatcherEndTest, FlushesAtNoneBehindFewOperations) {
   know(begun_and({}, kEnd - 1));
   const TapeBuilder window = begun_and({"aten::tan"}, kEnd - 1);
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(record(window), kEnd) << i;
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(operations_of(window), kEnd) << i;
 
-  EXPECT_EQ(record(window), 1u);  // such windows are not followed
+  EXPECT_EQ(operations_of(window), 1u);  // such windows are not followed
 }
 
 TEST_F(MatcherEndTest, FollowsNoWindowsThatFailBehindAnEndThatWasPassedNevertheless) {
   know(beginning);
-  for (int i = 0; i < 8; ++i) record(unknown);
-  const auto pass = [&] {
-    matcher.start(&traces);
-    const Tape recorded =
-        follow(matcher, unknown.tape, unknown.tape.size(), /*flushed_where_told=*/false);
-    if (recorded.size() > 1) matcher.note_guard_failure();
-    return recorded.size();
-  };
+  for (int i = 0; i < 8; ++i) operations_of(unknown);
+  const auto pass = [&] { return operations_of(unknown, /*flushed_where_told=*/false); };
   for (int i = 0; i < 8; ++i) EXPECT_EQ(pass(), kFailed) << i;
 
   EXPECT_EQ(pass(), 1u);
