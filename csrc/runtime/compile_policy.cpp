@@ -1,7 +1,5 @@
 #include "runtime/compile_policy.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -28,15 +26,10 @@ std::atomic<int64_t> unused{0};
 
 }  // namespace
 
-bool has_one_core() {
-  cpu_set_t cores;
-  return sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) == 1;
-}
-
 bool compiling_pays(size_t operations, int64_t recordings, std::chrono::nanoseconds spent,
-                    bool one_core) {
+                    bool core_to_spare) {
   if (recordings <= unused.load(std::memory_order_relaxed) / kUnusedForARecording) return false;
-  if (!one_core) return true;
+  if (core_to_spare) return true;
   const double a_root = (kAssumedNanoseconds + double(total_pass_time())) /
                         (1 + compiled_roots.load(std::memory_order_relaxed));
   return double(spent.count()) >= std::sqrt(double(operations)) * a_root;

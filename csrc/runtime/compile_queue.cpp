@@ -14,7 +14,7 @@
 #include "backend/registry.h"
 #include "base/config.h"
 #include "base/fork.h"
-#include "runtime/compile_policy.h"
+#include "runtime/idle_cores.h"
 
 namespace torch_lazy {
 namespace {
@@ -61,18 +61,14 @@ Queue::Queue() {
       [this](bool in_child) { after_fork(*this, in_child); });
 }
 
-// What a compile costs is paid by the script where they share a core, sooner or later; how soon is
-// a choice. By the scheduler's weights (1024 at 0, 655 at 2, 36 at 15):
-// With cores to share, a thirtieth of one where all are busy: a team of threads waits for its
-// slowest, so every step would pay for more.
-constexpr int kNiceness = 15;
-// On one core two fifths of it: what was compiled pays for the rest.
-constexpr int kNicenessOnOneCore = 2;
+// Where all cores are busy a compile that is due gets two fifths of one (655 of 1024, by the
+// scheduler's weights). A team of threads waits for its slowest, so every step pays for that; with a
+// thirtieth it paid for ten times as long, and went without what is compiled meanwhile.
+constexpr int kNiceness = 2;
 
 void lower_priority() {
   // Not SCHED_IDLE: on a busy machine that thread could be stopped for long with a lock in hand.
-  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)),
-              has_one_core() ? kNicenessOnOneCore : kNiceness);
+  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNiceness);
 }
 
 // Longer than the pauses between the compiles of a script that has begun to repeat its steps.
@@ -99,6 +95,7 @@ void delay() {
 
 void work() {
   lower_priority();
+  note_compile_thread();
   Queue& jobs = queue();
   const auto has_jobs = [&] { return !jobs.jobs.empty(); };
   std::unique_lock<std::mutex> lock(jobs.mutex);

@@ -9,6 +9,7 @@
 #include "runtime/compile_policy.h"
 #include "runtime/compile_queue.h"
 #include "runtime/executable_cache.h"
+#include "runtime/idle_cores.h"
 
 namespace torch_lazy {
 namespace {
@@ -104,7 +105,7 @@ std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const Tape& reco
   cached->spent += spent;
   if (cached->queued)
     resume_compiles();
-  else if (owner || compiling_pays(tape.size(), cached->recordings, cached->spent, has_one_core()))
+  else if (owner || compiling_pays(tape.size(), cached->recordings, cached->spent, has_core_to_spare()))
     queue(*cached);
   return cached->trace;
 }

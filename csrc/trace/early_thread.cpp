@@ -13,7 +13,7 @@
 
 #include "base/fork.h"
 #include "base/without_gil.h"
-#include "runtime/compile_policy.h"
+#include "runtime/idle_cores.h"
 
 namespace torch_lazy {
 namespace {

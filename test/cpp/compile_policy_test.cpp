@@ -19,22 +19,22 @@ class CompilePolicy : public ::testing::Test {
 };
 
 TEST_F(CompilePolicy, WithACoreToSpareATraceIsCompiledAtOnce) {
-  EXPECT_TRUE(compiling_pays(1000, 1, nanoseconds(0), false));
+  EXPECT_TRUE(compiling_pays(1000, 1, nanoseconds(0), true));
 }
 
-TEST_F(CompilePolicy, OnOneCoreACompileWaitsUntilItsTraceHasTakenTime) {
-  EXPECT_FALSE(compiling_pays(1000, 1, nanoseconds(1000), true));
-  EXPECT_TRUE(compiling_pays(1000, 1, hours(10), true));
+TEST_F(CompilePolicy, WithoutOneACompileWaitsUntilItsTraceHasTakenTime) {
+  EXPECT_FALSE(compiling_pays(1000, 1, nanoseconds(1000), false));
+  EXPECT_TRUE(compiling_pays(1000, 1, hours(10), false));
 }
 
 TEST_F(CompilePolicy, ExpensiveCompilesMakeTheNextOneWaitLonger) {
   const nanoseconds spent = hours(10);
-  ASSERT_TRUE(compiling_pays(1000, 1, spent, true));
+  ASSERT_TRUE(compiling_pays(1000, 1, spent, false));
   const auto long_compiles = int64_t(nanoseconds(hours(100'000)).count());
 
   count_compiled(1000);
   add_pass_time("test", long_compiles);
-  const bool pays = compiling_pays(1000, 1, spent, true);
+  const bool pays = compiling_pays(1000, 1, spent, false);
   add_pass_time("test", -long_compiles);
 
   EXPECT_FALSE(pays);
@@ -42,13 +42,13 @@ TEST_F(CompilePolicy, ExpensiveCompilesMakeTheNextOneWaitLonger) {
 
 TEST_F(CompilePolicy, TracesWaitForMoreRecordingsWhereOthersNeverRan) {
   for (int i = 0; i < 100; ++i) count_ready_trace();
-  const bool at_once = compiling_pays(1000, 1, nanoseconds(0), false);
-  const bool after_many = compiling_pays(1000, 20, nanoseconds(0), false);
+  const bool at_once = compiling_pays(1000, 1, nanoseconds(0), true);
+  const bool after_many = compiling_pays(1000, 20, nanoseconds(0), true);
   for (int i = 0; i < 100; ++i) count_first_run();
 
   EXPECT_FALSE(at_once);
   EXPECT_TRUE(after_many);
-  EXPECT_TRUE(compiling_pays(1000, 1, nanoseconds(0), false));
+  EXPECT_TRUE(compiling_pays(1000, 1, nanoseconds(0), true));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/compile_policy.h"
+#include "runtime/idle_cores.h"
 
 namespace torch_lazy {
 namespace {

@@ -164,20 +164,31 @@ def test_a_window_with_tensors_of_the_cpu_among_its_arguments_is_compiled(x):
     assert "window not compiled" not in torch_lazy.metrics()["fallbacks"]
 
 
-def test_on_one_core_a_window_is_compiled_when_it_has_taken_time():
-    done = run_script("""
-import os, time
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+WITHOUT_A_CORE_TO_SPARE = """
+import hashlib, os, threading, time
+cores = sorted(os.sched_getaffinity(0))[:{cores}]
+os.sched_setaffinity(0, set(cores))
 import torch, torch_lazy
 x = torch.ones(4, device="lazy")
 torch_lazy.synchronize()
+ended = False
+
+def be_busy():
+    data = bytes(1 << 20)
+    while not ended:
+        hashlib.sha256(data)  # without the GIL
 
 def step():
     y = x
-    for _ in range(200):
+    for _ in range(100):
         y = y * 1.01
     torch_lazy.synchronize()
 
+# Some more than cores: other processes may take their part.
+threads = [threading.Thread(target=be_busy) for _ in range({threads})]
+for thread in threads:
+    thread.start()
+time.sleep(0.1)
 step(), step()
 time.sleep(0.3)
 print("seen twice:", torch_lazy.compile_count())
@@ -185,7 +196,15 @@ deadline = time.monotonic() + 60
 while not torch_lazy.compile_count() and time.monotonic() < deadline:
     step()
 print("seen often:", torch_lazy.compile_count() > 0)
-""")
+ended = True
+for thread in threads:
+    thread.join()
+"""
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, 0), (2, 8)], ids=["one core", "a busy team"])
+def test_without_a_core_to_spare_a_window_is_compiled_when_it_has_taken_time(cores, threads):
+    done = run_script(WITHOUT_A_CORE_TO_SPARE.format(cores=cores, threads=threads))
 
     assert done.stdout.splitlines() == ["seen twice: 0", "seen often: True"], done.stderr
 
