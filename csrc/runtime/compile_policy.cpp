@@ -3,40 +3,59 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <mutex>
 
-#include "base/pass_times.h"
+#include "base/fork.h"
 
 namespace torch_lazy {
 namespace {
-
-// Kernels repeat in a window: one of n operations has about as many different ones as the square
-// root of n tells. Measured on windows of 20 to 1,800 operations of training steps, 12 to 25 ms a
-// root; it stands for the first windows, before this process has measured anything itself.
-constexpr double kAssumedNanoseconds = 15e6;
 
 // Compiled traces that have not run, for so many of which the next one has to have another
 // recording. A script of some dozens of sequence lengths has about as many before the first comes
 // back.
 constexpr int64_t kUnusedForARecording = 16;
 
-// Global: compiles are the whole process's. Of operations' square roots.
-std::atomic<double> compiled_roots{0};
+// Global: compiles are the whole process's.
+struct Costs {
+  ForkSafeMutex mutex{LockOrder::kLeaf};  // guards `costs`
+  CompileCosts costs;
+};
+
+Costs& process_costs() {
+  static auto* const instance = new Costs;
+  return *instance;
+}
+
+// Made when the library is loaded: what is made during a fork is not covered by it.
+[[maybe_unused]] Costs& made_at_load = process_costs();
+
 // Compiled traces that have not run; one that runs makes up for another.
 std::atomic<int64_t> unused{0};
 
 }  // namespace
 
-bool compiling_pays(size_t operations, int64_t recordings, std::chrono::nanoseconds spent,
+CompileCosts::Nanoseconds CompileCosts::expect(CompileSize trace) const {
+  const Sum& sum = operators_.contains(trace.operators) ? known_ : new_;
+  return Nanoseconds(int64_t(std::sqrt(double(trace.operations)) * sum.nanoseconds / sum.roots));
+}
+
+void CompileCosts::note(CompileSize trace, Nanoseconds took) {
+  Sum& sum = operators_.insert(trace.operators).second ? new_ : known_;
+  sum.nanoseconds += double(took.count());
+  sum.roots += std::sqrt(double(trace.operations));
+}
+
+bool compiling_pays(CompileSize trace, int64_t recordings, std::chrono::nanoseconds spent,
                     bool core_to_spare) {
   if (recordings <= unused.load(std::memory_order_relaxed) / kUnusedForARecording) return false;
   if (core_to_spare) return true;
-  const double a_root = (kAssumedNanoseconds + double(total_pass_time())) /
-                        (1 + compiled_roots.load(std::memory_order_relaxed));
-  return double(spent.count()) >= std::sqrt(double(operations)) * a_root;
+  const std::lock_guard lock(process_costs().mutex);
+  return spent >= process_costs().costs.expect(trace);
 }
 
-void count_compiled(size_t operations) {
-  compiled_roots.fetch_add(std::sqrt(double(operations)), std::memory_order_relaxed);
+void count_compiled(CompileSize trace, std::chrono::nanoseconds took) {
+  const std::lock_guard lock(process_costs().mutex);
+  process_costs().costs.note(trace, took);
 }
 
 void count_ready_trace() {

@@ -46,6 +46,7 @@ CompiledTrace::CompiledTrace(Tape tape, DynamicScalars dynamic_scalars, std::vec
     : tape_(std::move(tape)),
       dynamic_scalars_(std::move(dynamic_scalars)),
       conditions_(conditions),
+      operators_(tape_.hash_of_operators()),
       live_(std::move(live)) {
   if (!dynamic_scalars_.empty()) {
     uint32_t next = 0;
@@ -95,6 +96,7 @@ void CompiledTrace::compile() {
     const std::lock_guard<std::mutex> lock(traces_mutex());
     live = live_;
   }
+  const int64_t begin = total_pass_time();
   std::shared_ptr<const Version> made;
   try {
     auto version = std::make_shared<Version>();
@@ -119,9 +121,9 @@ void CompiledTrace::compile() {
     if (increment(metrics().fallbacks["compile failed"]) == 1)
       warn_in_background("a window could not be compiled, it stays eager: " + first_line(error));
   }
+  count_compiled(compile_size(), std::chrono::nanoseconds(total_pass_time() - begin));
   const std::lock_guard<std::mutex> lock(traces_mutex());
   failed_ = !made;
-  count_compiled(tape_.size());
   if (made && !version_) count_ready_trace();
   version_.swap(made);  // what was there is destroyed without the lock
   finished_.store(true, std::memory_order_release);

@@ -41,6 +41,7 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
   const Tape& tape() const { return tape_; }
   const DynamicScalars& dynamic_scalars() const { return dynamic_scalars_; }
   const TraceConditions& conditions() const { return conditions_; }
+  CompileSize compile_size() const { return {tape_.size(), operators_}; }
   // Of one operation.
   c10::ArrayRef<DynamicScalar> dynamic(size_t operation) const {
     if (dynamic_scalars_.empty()) return {};
@@ -99,6 +100,7 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
   const Tape tape_;
   const DynamicScalars dynamic_scalars_;
   const TraceConditions conditions_;
+  const uint64_t operators_;  // their hash
   std::vector<uint32_t>
       dynamic_scalar_begins_;  // by operation, and one past; none without dynamic_scalars
   std::vector<std::vector<KnownOutput>> outputs_;              // by operation

@@ -105,7 +105,8 @@ std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const Tape& reco
   cached->spent += spent;
   if (cached->queued)
     resume_compiles();
-  else if (owner || compiling_pays(tape.size(), cached->recordings, cached->spent, has_core_to_spare()))
+  else if (owner || compiling_pays(cached->trace->compile_size(), cached->recordings, cached->spent,
+                                   has_core_to_spare()))
     queue(*cached);
   return cached->trace;
 }

@@ -174,6 +174,13 @@ Tape::Hash Tape::hash() const {
   return {both.low64 ^ arguments.high64, both.high64};
 }
 
+uint64_t Tape::hash_of_operators() const {
+  std::vector<uint64_t> ids;
+  ids.reserve(entries_.size());
+  for (const Entry& entry : entries_) ids.push_back(entry.op->id);
+  return XXH3_64bits(ids.data(), ids.size() * sizeof(uint64_t));
+}
+
 Tape::Hash Tape::hash_without(c10::ArrayRef<uint32_t> words) {
   if (words.empty()) return hash();
   std::vector<uint64_t> kept;

@@ -247,6 +247,8 @@ class Tape {
   Hash hash() const;
   // The same with these of all_words() taken as 0. Leaves the tape as it was.
   Hash hash_without(c10::ArrayRef<uint32_t> words);
+  // Of the operators alone, in their order.
+  uint64_t hash_of_operators() const;
   // Sets one of all_words() to 0.
   void clear_word(size_t index) { words_[index] = 0; }
   bool same_words(const Tape& other) const;

@@ -2,13 +2,36 @@
 
 #include <gtest/gtest.h>
 
-#include "base/pass_times.h"
-
 namespace torch_lazy {
 namespace {
 
 using std::chrono::hours;
+using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
+
+constexpr CompileSize kTrace{.operations = 1024, .operators = 1};
+
+TEST(CompileCosts, AreThoseOfCompilesSoFarByTheSquareRootOfOperations) {
+  CompileCosts costs;
+  for (uint64_t i = 0; i < 1000; ++i)
+    costs.note({.operations = 1024, .operators = i}, milliseconds(64));
+
+  const nanoseconds cost = costs.expect({.operations = 256, .operators = 1000});
+
+  EXPECT_NEAR(double(cost.count()), 32e6, 1e6);
+}
+
+TEST(CompileCosts, OfOperatorsThatWereCompiledForOtherSizesAreTheirOwn) {
+  CompileCosts costs;
+  costs.note(kTrace, milliseconds(640));
+  for (int i = 0; i < 1000; ++i) costs.note(kTrace, milliseconds(3));
+
+  const nanoseconds known = costs.expect(kTrace);
+  const nanoseconds other = costs.expect({.operations = 1024, .operators = 2});
+
+  EXPECT_NEAR(double(known.count()), 3e6, 1e6);
+  EXPECT_GT(other, milliseconds(500));
+}
 
 class CompilePolicy : public ::testing::Test {
  protected:
@@ -19,36 +42,23 @@ class CompilePolicy : public ::testing::Test {
 };
 
 TEST_F(CompilePolicy, WithACoreToSpareATraceIsCompiledAtOnce) {
-  EXPECT_TRUE(compiling_pays(1000, 1, nanoseconds(0), true));
+  EXPECT_TRUE(compiling_pays(kTrace, 1, nanoseconds(0), true));
 }
 
 TEST_F(CompilePolicy, WithoutOneACompileWaitsUntilItsTraceHasTakenTime) {
-  EXPECT_FALSE(compiling_pays(1000, 1, nanoseconds(1000), false));
-  EXPECT_TRUE(compiling_pays(1000, 1, hours(10), false));
-}
-
-TEST_F(CompilePolicy, ExpensiveCompilesMakeTheNextOneWaitLonger) {
-  const nanoseconds spent = hours(10);
-  ASSERT_TRUE(compiling_pays(1000, 1, spent, false));
-  const auto long_compiles = int64_t(nanoseconds(hours(100'000)).count());
-
-  count_compiled(1000);
-  add_pass_time("test", long_compiles);
-  const bool pays = compiling_pays(1000, 1, spent, false);
-  add_pass_time("test", -long_compiles);
-
-  EXPECT_FALSE(pays);
+  EXPECT_FALSE(compiling_pays(kTrace, 1, nanoseconds(1000), false));
+  EXPECT_TRUE(compiling_pays(kTrace, 1, hours(10), false));
 }
 
 TEST_F(CompilePolicy, TracesWaitForMoreRecordingsWhereOthersNeverRan) {
   for (int i = 0; i < 100; ++i) count_ready_trace();
-  const bool at_once = compiling_pays(1000, 1, nanoseconds(0), true);
-  const bool after_many = compiling_pays(1000, 20, nanoseconds(0), true);
+  const bool at_once = compiling_pays(kTrace, 1, nanoseconds(0), true);
+  const bool after_many = compiling_pays(kTrace, 20, nanoseconds(0), true);
   for (int i = 0; i < 100; ++i) count_first_run();
 
   EXPECT_FALSE(at_once);
   EXPECT_TRUE(after_many);
-  EXPECT_TRUE(compiling_pays(1000, 1, nanoseconds(0), true));
+  EXPECT_TRUE(compiling_pays(kTrace, 1, nanoseconds(0), true));
 }
 
 }  // namespace
