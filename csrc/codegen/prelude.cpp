@@ -299,6 +299,11 @@ class Library {
     // clang-tidy 14 takes the comparison with 0 inside for a null pointer.
     auto operator<=>(const Piece&) const = default;  // NOLINT(modernize-use-nullptr)
   };
+  // What a piece adds to a source.
+  struct Text {
+    std::vector<std::string> needs;
+    std::string source;
+  };
   struct State {
     std::set<Piece> done;
     std::string source;
@@ -351,12 +356,23 @@ class Library {
           "; a name is that of an operator or of memory access with the type of its first value, "
           "as \"lazy_exp:v_float\", and has to stand in csrc/codegen/prelude/");
     if (!state->done.insert(found->second).second) return;
-    const auto& [index, value, target] = found->second;
-    const Fragment& fragment = fragments_[index];
-    const Words words = words_for(fragment, value, target, cuda_);
-    for (const std::string& need : fragment.needs) append(normal(substitute(need, words)), state);
-    state->source += substitute(fragment.body, words);
-    state->source += '\n';
+    const Text& text = text_of(found->second);
+    for (const std::string& need : text.needs) append(need, state);
+    state->source += text.source;
+  }
+
+  // Made once by each thread that prints: most kernels use the same pieces.
+  const Text& text_of(const Piece& piece) const {
+    thread_local std::unordered_map<const Piece*, Text> made;
+    const auto [at, is_new] = made.try_emplace(&piece);
+    Text& text = at->second;
+    if (!is_new) return text;
+    const Fragment& fragment = fragments_[piece.fragment];
+    const Words words = words_for(fragment, piece.value, piece.target, cuda_);
+    for (const std::string& need : fragment.needs)
+      text.needs.push_back(normal(substitute(need, words)));
+    text.source = substitute(fragment.body, words) + '\n';
+    return text;
   }
 
   bool cuda_;
