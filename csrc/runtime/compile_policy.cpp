@@ -10,6 +10,8 @@
 namespace torch_lazy {
 namespace {
 
+using std::chrono::nanoseconds;
+
 // Compiled traces that have not run, for so many of which the next one has to have another
 // recording. A script of some dozens of sequence lengths has about as many before the first comes
 // back.
@@ -45,15 +47,19 @@ void CompileCosts::note(CompileSize trace, Nanoseconds took) {
   sum.roots += std::sqrt(double(trace.operations));
 }
 
-bool compiling_pays(CompileSize trace, int64_t recordings, std::chrono::nanoseconds spent,
-                    bool core_to_spare) {
-  if (recordings <= unused.load(std::memory_order_relaxed) / kUnusedForARecording) return false;
-  if (core_to_spare) return true;
-  const std::lock_guard lock(process_costs().mutex);
-  return spent >= process_costs().costs.expect(trace);
+std::optional<CompileWhen> when_compiling_pays(CompileSize trace, int64_t recordings,
+                                               nanoseconds spent, bool core_to_spare) {
+  if (recordings <= unused.load(std::memory_order_relaxed) / kUnusedForARecording)
+    return std::nullopt;
+  {
+    const std::lock_guard lock(process_costs().mutex);
+    if (spent >= process_costs().costs.expect(trace)) return CompileWhen::kInTurn;
+  }
+  if (core_to_spare) return CompileWhen::kIfACoreIsIdle;
+  return std::nullopt;
 }
 
-void count_compiled(CompileSize trace, std::chrono::nanoseconds took) {
+void count_compiled(CompileSize trace, nanoseconds took) {
   const std::lock_guard lock(process_costs().mutex);
   process_costs().costs.note(trace, took);
 }

@@ -14,7 +14,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <unordered_set>
+
+#include "runtime/compile_queue.h"
 
 namespace torch_lazy {
 
@@ -48,10 +51,10 @@ class CompileCosts {
   std::unordered_set<uint64_t> operators_;  // of what was compiled
 };
 
-// `recordings` of the trace since it became warm, and how long the script has been in them. By what
-// this process's compiles have cost.
-bool compiling_pays(CompileSize trace, int64_t recordings, std::chrono::nanoseconds spent,
-                    bool core_to_spare);
+// Whether to queue a trace, and for when. `recordings` of it since it became warm, and how long the
+// script has been in them. By what this process's compiles have cost.
+std::optional<CompileWhen> when_compiling_pays(CompileSize trace, int64_t recordings,
+                                               std::chrono::nanoseconds spent, bool core_to_spare);
 
 void count_compiled(CompileSize trace, std::chrono::nanoseconds took);
 

@@ -23,7 +23,11 @@ namespace {
 struct Queue {
   std::mutex mutex;  // guards everything below
   std::condition_variable changed;
-  std::deque<std::shared_ptr<CompileJob>> jobs;
+  struct Queued {
+    std::shared_ptr<CompileJob> job;
+    CompileWhen when;
+  };
+  std::deque<Queued> jobs;
   std::shared_ptr<CompileJob> compiling;  // null while nothing is compiled
   bool started = false;
   bool stopped = false;
@@ -47,7 +51,7 @@ Queue& queue() {
 // A child has no compile thread yet. What was being compiled is begun again.
 void after_fork(Queue& jobs, bool in_child) {
   if (in_child) {
-    if (jobs.compiling) jobs.jobs.push_front(std::move(jobs.compiling));
+    if (jobs.compiling) jobs.jobs.push_front({std::move(jobs.compiling), CompileWhen::kInTurn});
     jobs.started = false;
     std::construct_at(&jobs.changed);  // who waited is not in this process
     if (jobs.stopped || !forked_at_safe_point()) jobs.stop();
@@ -62,8 +66,8 @@ Queue::Queue() {
 }
 
 // Where all cores are busy a compile that is due gets two fifths of one (655 of 1024, by the
-// scheduler's weights). A team of threads waits for its slowest, so every step pays for that; with a
-// thirtieth it paid for ten times as long, and went without what is compiled meanwhile.
+// scheduler's weights). A team of threads waits for its slowest, so every step pays for that; with
+// a thirtieth it paid for ten times as long, and went without what is compiled meanwhile.
 constexpr int kNiceness = 2;
 
 void lower_priority() {
@@ -106,16 +110,24 @@ void work() {
       lock.lock();
       jobs.changed.wait(lock, has_jobs);
     }
-    CompileJob& job = *(jobs.compiling = std::move(jobs.jobs.front()));
+    Queue::Queued next = std::move(jobs.jobs.front());
     jobs.jobs.pop_front();
+    const bool puts_off = next.when == CompileWhen::kIfACoreIsIdle && !has_core_to_spare();
+    if (puts_off)
+      next.job->put_off();
+    else
+      jobs.compiling = next.job;
     lock.unlock();
-    delay();
-    {
+    if (puts_off) {
+      next.job.reset();  // without the lock, as below
+    } else {
+      delay();
       const PausableWork work;
-      job.compile();
+      next.job->compile();
       lock.lock();
-      const auto done = std::move(jobs.compiling);
-      lock.unlock();  // before `done` may be destroyed
+      jobs.compiling.reset();
+      lock.unlock();
+      next.job.reset();
     }
     lock.lock();
     jobs.changed.notify_all();
@@ -131,13 +143,19 @@ void Queue::start_thread() {
 
 }  // namespace
 
-void enqueue_compile(std::shared_ptr<CompileJob> job) {
+void enqueue_compile(std::shared_ptr<CompileJob> job, CompileWhen when) {
   Queue& jobs = queue();
   const std::lock_guard<std::mutex> lock(jobs.mutex);
   if (jobs.stopped) return;
-  jobs.jobs.push_back(std::move(job));
+  jobs.jobs.push_back({std::move(job), when});
   jobs.start_thread();
   jobs.changed.notify_all();
+}
+
+void put_no_compile_off() {
+  Queue& jobs = queue();
+  const std::lock_guard<std::mutex> lock(jobs.mutex);
+  for (Queue::Queued& queued : jobs.jobs) queued.when = CompileWhen::kInTurn;
 }
 
 void resume_compiles() {

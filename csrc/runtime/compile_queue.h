@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -18,9 +19,20 @@ class CompileJob {
   virtual ~CompileJob() = default;
   // Called by the compile queue, off the recording thread. Must not raise.
   virtual void compile() = 0;
+  // Called in its stead where the job was to have a core to spare and there is none any more: it
+  // has left the queue. Called with the queue's lock.
+  virtual void put_off() {}
 };
 
-void enqueue_compile(std::shared_ptr<CompileJob> job);
+enum class CompileWhen : uint8_t {
+  kInTurn,
+  kIfACoreIsIdle,  // when it is its turn; else it is put off
+};
+
+void enqueue_compile(std::shared_ptr<CompileJob> job, CompileWhen when = CompileWhen::kInTurn);
+
+// What is queued is compiled in turn, whatever it was to wait for.
+void put_no_compile_off();
 
 // In a child of a fork that has jobs and no thread yet: starts the thread. Called where a trace
 // that is in the queue would be of use.

@@ -20,8 +20,9 @@ using std::chrono::nanoseconds;
 
 // Ten steps of the clock in /proc/stat.
 constexpr nanoseconds kInterval = std::chrono::milliseconds(100);
-// A team of threads waits for each other a little, so busy cores are never busy all the time.
-constexpr double kIdle = 0.5;
+// A team of threads waits for each other a little, so busy cores are never busy all the time; and
+// of the time that a compile takes beside them, they would have had a part.
+constexpr double kIdle = 0.75;
 
 // What the calling thread may run on.
 std::vector<int> own_cores() {
@@ -50,14 +51,10 @@ struct Measured {
   // The clock of the compile thread. In the child of a fork that thread is gone, and its time is 0:
   // the first look is of no use then, and does no harm.
   std::optional<clockid_t> compile_thread;
-  std::optional<IdleCores> cores;  // where the system tells
-
-  Measured() {
-    if (const auto idle = read_idle_time()) cores.emplace(read_clock(CLOCK_MONOTONIC), *idle);
-  }
+  std::optional<IdleCores> cores;  // since the first question
 };
 
-// Made when the library is loaded: measured from then on.
+// Made when the library is loaded: what is made during a fork is not covered by it.
 Measured& measured() {
   static auto* const instance = new Measured;
   return *instance;
@@ -77,7 +74,8 @@ std::optional<nanoseconds> idle_time(std::string_view proc_stat, const std::vect
     int core = 0;
     int64_t user = 0, nice = 0, system = 0, idle = 0, waiting_for_disk = 0;
     const bool is_of_all = line.starts_with("cpu ");
-    if (is_of_all || !(words >> core >> user >> nice >> system >> idle >> waiting_for_disk)) continue;
+    if (is_of_all || !(words >> core >> user >> nice >> system >> idle >> waiting_for_disk))
+      continue;
     if (!std::binary_search(cores.begin(), cores.end(), core)) continue;
     ++found;
     ticks += idle + waiting_for_disk;
@@ -105,11 +103,15 @@ bool has_core_to_spare() {
   const nanoseconds now = read_clock(CLOCK_MONOTONIC);
   Measured& all = measured();
   const std::lock_guard lock(all.mutex);
-  if (!all.cores) return true;
-  if (all.cores->is_due(now))
-    if (const auto idle = read_idle_time())
-      all.cores->look(
-          now, *idle + (all.compile_thread ? read_clock(*all.compile_thread) : nanoseconds(0)));
+  if (all.cores && !all.cores->is_due(now)) return all.cores->has_one();
+  const std::optional<nanoseconds> read = read_idle_time();
+  if (!read) return true;
+  const nanoseconds idle =
+      *read + (all.compile_thread ? read_clock(*all.compile_thread) : nanoseconds(0));
+  if (all.cores)
+    all.cores->look(now, idle);
+  else
+    all.cores.emplace(now, idle);
   return all.cores->has_one();
 }
 

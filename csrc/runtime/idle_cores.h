@@ -17,15 +17,17 @@ bool has_one_core();
 
 // Of late a core was idle that the process may use; what its compile thread takes counts as idle.
 // On one core there is none: whatever the script waits for, it goes on where a compile is. Where
-// that is not known, to have more than one is enough. Any thread; under a microsecond, and the time
-// to read a small file ten times a second at most.
+// that is not known, to have more than one is enough. Measured from the first call on, so the
+// answer is no for a tenth of a second. Any thread; under a microsecond, and the time to read a
+// small file ten times a second at most.
 bool has_core_to_spare();
 
 // The calling thread is the process's compile thread.
 void note_compile_thread();
 
-// Time in which cores were idle, of those whose numbers are given in order, by the text of /proc/stat
-// (man 5 proc_stat); nothing where it does not tell. It counts in hundredths of a second.
+// Time in which cores were idle, of those whose numbers are given in order, by the text of
+// /proc/stat (man 5 proc_stat); nothing where it does not tell. It counts in hundredths of a
+// second.
 std::optional<std::chrono::nanoseconds> idle_time(std::string_view proc_stat,
                                                   const std::vector<int>& cores);
 
@@ -44,7 +46,7 @@ class IdleCores {
 
  private:
   Nanoseconds since_, idle_;
-  bool has_one_ = true;  // until a second look: a script begins on one core
+  bool has_one_ = false;
 };
 
 }  // namespace torch_lazy

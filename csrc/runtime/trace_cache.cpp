@@ -16,10 +16,9 @@ namespace {
 
 struct CachedTrace {
   std::shared_ptr<CompiledTrace> trace;
-  // Recordings, and the time in them; see compiling_pays().
+  // Recordings, and the time in them; see when_compiling_pays().
   int64_t recordings = 0;
   std::chrono::nanoseconds spent{0};
-  bool queued = false;
 };
 
 using TracesByHash = std::unordered_map<Tape::Hash, std::vector<CachedTrace>, TapeHasher>;
@@ -74,12 +73,6 @@ void make_room(TraceOwner owner, Traces& traces) {
   if (traces.operations > kMostOperations) clear(owner, traces);
 }
 
-// The cache's lock is held.
-void queue(CachedTrace& cached) {
-  cached.queued = true;
-  enqueue_compile(cached.trace);
-}
-
 }  // namespace
 
 std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const Tape& recorded,
@@ -103,20 +96,23 @@ std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const Tape& reco
   if (cached->trace->finished()) return cached->trace;
   ++cached->recordings;
   cached->spent += spent;
-  if (cached->queued)
+  if (cached->trace->is_queued())
     resume_compiles();
-  else if (owner || compiling_pays(cached->trace->compile_size(), cached->recordings, cached->spent,
-                                   has_core_to_spare()))
-    queue(*cached);
+  else if (owner)
+    cached->trace->queue(CompileWhen::kInTurn);
+  else if (const auto when = when_compiling_pays(cached->trace->compile_size(), cached->recordings,
+                                                 cached->spent, has_core_to_spare()))
+    cached->trace->queue(*when);
   return cached->trace;
 }
 
 void queue_all_compiles() {
+  put_no_compile_off();  // first: what is put off before is no longer queued below
   const std::lock_guard<std::mutex> lock(cache().mutex);
   for (auto& [owner, traces] : cache().by_owner)
     for (auto& [hash, same_hash] : traces.by_hash)
       for (CachedTrace& cached : same_hash)
-        if (!cached.queued) queue(cached);
+        if (!cached.trace->is_queued()) cached.trace->queue(CompileWhen::kInTurn);
 }
 
 void forget_traces() {

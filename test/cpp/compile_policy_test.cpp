@@ -42,23 +42,24 @@ class CompilePolicy : public ::testing::Test {
 };
 
 TEST_F(CompilePolicy, WithACoreToSpareATraceIsCompiledAtOnce) {
-  EXPECT_TRUE(compiling_pays(kTrace, 1, nanoseconds(0), true));
+  EXPECT_EQ(when_compiling_pays(kTrace, 1, nanoseconds(0), true), CompileWhen::kIfACoreIsIdle);
 }
 
 TEST_F(CompilePolicy, WithoutOneACompileWaitsUntilItsTraceHasTakenTime) {
-  EXPECT_FALSE(compiling_pays(kTrace, 1, nanoseconds(1000), false));
-  EXPECT_TRUE(compiling_pays(kTrace, 1, hours(10), false));
+  EXPECT_EQ(when_compiling_pays(kTrace, 1, nanoseconds(1000), false), std::nullopt);
+  EXPECT_EQ(when_compiling_pays(kTrace, 1, hours(10), false), CompileWhen::kInTurn);
+  EXPECT_EQ(when_compiling_pays(kTrace, 1, hours(10), true), CompileWhen::kInTurn);
 }
 
 TEST_F(CompilePolicy, TracesWaitForMoreRecordingsWhereOthersNeverRan) {
   for (int i = 0; i < 100; ++i) count_ready_trace();
-  const bool at_once = compiling_pays(kTrace, 1, nanoseconds(0), true);
-  const bool after_many = compiling_pays(kTrace, 20, nanoseconds(0), true);
+  const auto at_once = when_compiling_pays(kTrace, 1, nanoseconds(0), true);
+  const auto after_many = when_compiling_pays(kTrace, 20, nanoseconds(0), true);
   for (int i = 0; i < 100; ++i) count_first_run();
 
   EXPECT_FALSE(at_once);
   EXPECT_TRUE(after_many);
-  EXPECT_TRUE(compiling_pays(kTrace, 1, nanoseconds(0), true));
+  EXPECT_TRUE(when_compiling_pays(kTrace, 1, nanoseconds(0), true));
 }
 
 }  // namespace
