@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -109,11 +110,13 @@ def compare(script: str, device: str, steps: int, threads: int, rounds: int) -> 
     total = runs[device][0]["deferred"]
     deferred = [after - before for before, after in itertools.pairwise(total)]
     last = max((i + 1 for i, count in enumerate(deferred) if count < deferred[-1]), default=1)
+    after = ratios[last + 1 :] if deferred[-1] > 0 else []  # none where compiles have not ended
     worst = max(range(1, steps), key=ratios.__getitem__)
     print(
         f"{script:12} {1e3 * expected[0]:9.1f} {ratios[0]:7.2f}"
         f" {1e3 * statistics.median(expected[1:]):9.2f} {max(ratios[1 : last + 1]):9.2f}"
-        f" {ratios[worst]:7.2f} {worst + 1:5} {last:8} {statistics.median(ratios[last + 1 :]):7.2f}"
+        f" {ratios[worst]:7.2f} {worst + 1:5} {last if after else '-':>8}"
+        f" {statistics.median(after) if after else math.nan:7.2f}"
     )
 
 
@@ -121,7 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--script", choices=SCRIPTS, action="append")
     parser.add_argument("--device", default="lazy")
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--one-run", action="store_true", help="this process is one of the runs")
@@ -131,7 +134,8 @@ def main() -> None:
         print(json.dumps(run(scripts[0], options.device, options.steps, options.threads)))
         return
     print("ms: the CPU's first and median step; ratios: the device's first step, its worst step")
-    print("until all is compiled, its worst of all and which, steps until compiled, steps after")
+    print("until all is compiled, its worst of all and which, steps until compiled (-: not yet),")
+    print("steps after")
     print(f"{'script':12} {'first ms':>9} {'ratio':>7} {'step ms':>9} {'compiling':>9}"
           f" {'worst':>7} {'at':>5} {'compiled':>8} {'after':>7}")  # fmt: skip
     for script in scripts:

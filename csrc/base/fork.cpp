@@ -23,8 +23,7 @@ struct Handler {
 // that a fork is about to take.
 constinit std::atomic<const Handler*> handlers{nullptr};
 
-// Passes of a compile take milliseconds; on a busy machine the compile thread, at its low priority,
-// gets a thirtieth of a core.
+// Passes of a compile take milliseconds, and on a busy machine several times that.
 constinit std::atomic<std::chrono::milliseconds> patience{std::chrono::seconds(5)};
 
 struct Forks {

@@ -361,18 +361,17 @@ class Library {
     state->source += text.source;
   }
 
-  // Made once by each thread that prints: most kernels use the same pieces.
+  // Of a piece among pieces_. Most kernels use the same: each thread that prints keeps them.
   const Text& text_of(const Piece& piece) const {
-    thread_local std::unordered_map<const Piece*, Text> made;
-    const auto [at, is_new] = made.try_emplace(&piece);
-    Text& text = at->second;
-    if (!is_new) return text;
+    thread_local std::unordered_map<const Piece*, Text> kept;
+    if (const auto found = kept.find(&piece); found != kept.end()) return found->second;
+    Text text;
     const Fragment& fragment = fragments_[piece.fragment];
     const Words words = words_for(fragment, piece.value, piece.target, cuda_);
     for (const std::string& need : fragment.needs)
       text.needs.push_back(normal(substitute(need, words)));
     text.source = substitute(fragment.body, words) + '\n';
-    return text;
+    return kept.emplace(&piece, std::move(text)).first->second;
   }
 
   bool cuda_;

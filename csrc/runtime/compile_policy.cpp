@@ -47,21 +47,25 @@ void CompileCosts::note(CompileSize trace, Nanoseconds took) {
   sum.roots += std::sqrt(double(trace.operations));
 }
 
-std::optional<CompileWhen> when_compiling_pays(CompileSize trace, int64_t recordings,
-                                               nanoseconds spent, bool core_to_spare) {
+CompileWhen when_compiling_pays(CompileSize trace, int64_t recordings, nanoseconds spent,
+                                bool (*has_core)()) {
   if (recordings <= unused.load(std::memory_order_relaxed) / kUnusedForARecording)
-    return std::nullopt;
+    return CompileWhen::kNot;
   {
     const std::lock_guard lock(process_costs().mutex);
     if (spent >= process_costs().costs.expect(trace)) return CompileWhen::kInTurn;
   }
-  if (core_to_spare) return CompileWhen::kIfACoreIsIdle;
-  return std::nullopt;
+  return has_core() ? CompileWhen::kIfACoreIsIdle : CompileWhen::kNot;
 }
 
 void count_compiled(CompileSize trace, nanoseconds took) {
   const std::lock_guard lock(process_costs().mutex);
   process_costs().costs.note(trace, took);
+}
+
+void forget_compiled() {
+  const std::lock_guard lock(process_costs().mutex);
+  process_costs().costs.forget_operators();
 }
 
 void count_ready_trace() {

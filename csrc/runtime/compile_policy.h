@@ -1,6 +1,6 @@
 // When a warm trace is worth compiling.
 //
-// With a core to spare at once: the compile costs the script nothing. Where the script's threads
+// With an idle core at once: the compile costs the script nothing. Where the script's threads
 // take all cores, or there is but one, it pays for every compile, and a trace that is seen twice
 // need not be seen again: there it is put off until the script has spent as long in windows of the
 // trace as the compile will take. Whatever comes then, they take no more than about twice what they
@@ -14,10 +14,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <unordered_set>
 
-#include "runtime/compile_queue.h"
+#include "runtime/idle_cores.h"
 
 namespace torch_lazy {
 
@@ -25,7 +24,8 @@ namespace torch_lazy {
 struct CompileSize {
   size_t operations = 0;
   // A hash of its operators in their order. Kernels take sizes as arguments: where a trace of other
-  // sizes was compiled, most of this one's are found.
+  // sizes was compiled, most of this one's are found. (Of other dtypes they are not, and the first
+  // such compile is expected to be cheaper than it is.)
   uint64_t operators = 0;
 };
 
@@ -37,6 +37,8 @@ class CompileCosts {
 
   Nanoseconds expect(CompileSize trace) const;
   void note(CompileSize trace, Nanoseconds took);
+  // What was compiled is gone.
+  void forget_operators() { operators_.clear(); }
 
  private:
   // Kernels repeat in a window: one of n operations has about as many different ones as the square
@@ -51,12 +53,21 @@ class CompileCosts {
   std::unordered_set<uint64_t> operators_;  // of what was compiled
 };
 
-// Whether to queue a trace, and for when. `recordings` of it since it became warm, and how long the
-// script has been in them. By what this process's compiles have cost.
-std::optional<CompileWhen> when_compiling_pays(CompileSize trace, int64_t recordings,
-                                               std::chrono::nanoseconds spent, bool core_to_spare);
+enum class CompileWhen : uint8_t {
+  kNot,
+  kIfACoreIsIdle,  // when it is its turn; else it leaves the queue
+  kInTurn,
+};
 
+// `recordings` of the trace since it became warm, and how long the script has been in them. By what
+// this process's compiles have cost. `has_core` is asked last.
+CompileWhen when_compiling_pays(CompileSize trace, int64_t recordings,
+                                std::chrono::nanoseconds spent, bool (*has_core)() = has_idle_core);
+
+// What the next compiles are expected to cost is told from those that ended well.
 void count_compiled(CompileSize trace, std::chrono::nanoseconds took);
+// Nothing is compiled any more.
+void forget_compiled();
 
 // A trace has its first version, or runs for the first time.
 void count_ready_trace();

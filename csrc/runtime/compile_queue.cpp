@@ -23,11 +23,7 @@ namespace {
 struct Queue {
   std::mutex mutex;  // guards everything below
   std::condition_variable changed;
-  struct Queued {
-    std::shared_ptr<CompileJob> job;
-    CompileWhen when;
-  };
-  std::deque<Queued> jobs;
+  std::deque<std::shared_ptr<CompileJob>> jobs;
   std::shared_ptr<CompileJob> compiling;  // null while nothing is compiled
   bool started = false;
   bool stopped = false;
@@ -51,7 +47,7 @@ Queue& queue() {
 // A child has no compile thread yet. What was being compiled is begun again.
 void after_fork(Queue& jobs, bool in_child) {
   if (in_child) {
-    if (jobs.compiling) jobs.jobs.push_front({std::move(jobs.compiling), CompileWhen::kInTurn});
+    if (jobs.compiling) jobs.jobs.push_front(std::move(jobs.compiling));
     jobs.started = false;
     std::construct_at(&jobs.changed);  // who waited is not in this process
     if (jobs.stopped || !forked_at_safe_point()) jobs.stop();
@@ -97,9 +93,19 @@ void delay() {
       std::chrono::milliseconds(std::uniform_int_distribution<int64_t>(0, most)(random)));
 }
 
+void compile(Queue& jobs, std::shared_ptr<CompileJob>& job) {
+  const PausableWork work;
+  note_compile_begins();
+  job->compile();
+  note_compile_ends();
+  std::unique_lock<std::mutex> lock(jobs.mutex);
+  jobs.compiling.reset();
+  lock.unlock();
+  job.reset();  // while no fork is under way
+}
+
 void work() {
   lower_priority();
-  note_compile_thread();
   Queue& jobs = queue();
   const auto has_jobs = [&] { return !jobs.jobs.empty(); };
   std::unique_lock<std::mutex> lock(jobs.mutex);
@@ -110,25 +116,16 @@ void work() {
       lock.lock();
       jobs.changed.wait(lock, has_jobs);
     }
-    Queue::Queued next = std::move(jobs.jobs.front());
+    std::shared_ptr<CompileJob> next = std::move(jobs.jobs.front());
     jobs.jobs.pop_front();
-    const bool puts_off = next.when == CompileWhen::kIfACoreIsIdle && !has_core_to_spare();
-    if (puts_off)
-      next.job->put_off();
-    else
-      jobs.compiling = next.job;
+    const bool puts_off = !has_idle_core() && next->put_off();
+    if (!puts_off) jobs.compiling = next;
     lock.unlock();
-    if (puts_off) {
-      next.job.reset();  // without the lock, as below
-    } else {
+    if (!puts_off) {
       delay();
-      const PausableWork work;
-      next.job->compile();
-      lock.lock();
-      jobs.compiling.reset();
-      lock.unlock();
-      next.job.reset();
+      compile(jobs, next);
     }
+    next.reset();  // without the lock: what a backend made may go with it
     lock.lock();
     jobs.changed.notify_all();
   }
@@ -143,19 +140,13 @@ void Queue::start_thread() {
 
 }  // namespace
 
-void enqueue_compile(std::shared_ptr<CompileJob> job, CompileWhen when) {
+void enqueue_compile(std::shared_ptr<CompileJob> job) {
   Queue& jobs = queue();
   const std::lock_guard<std::mutex> lock(jobs.mutex);
   if (jobs.stopped) return;
-  jobs.jobs.push_back({std::move(job), when});
+  jobs.jobs.push_back(std::move(job));
   jobs.start_thread();
   jobs.changed.notify_all();
-}
-
-void put_no_compile_off() {
-  Queue& jobs = queue();
-  const std::lock_guard<std::mutex> lock(jobs.mutex);
-  for (Queue::Queued& queued : jobs.jobs) queued.when = CompileWhen::kInTurn;
 }
 
 void resume_compiles() {

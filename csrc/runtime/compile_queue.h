@@ -1,11 +1,10 @@
-// Compiles on one background thread at a low priority, so that a compile never makes
-// the script wait, but where it asks for deterministic algorithms. The thread starts with the first
-// job. A forked child has the jobs that its parent had, the one under way first; its own thread
-// starts when it compiles or waits for the first time.
+// Compiles on one background thread at a lower priority than the script's, which waits for one only
+// under deterministic algorithms. The thread starts with the first job. A forked child has the jobs
+// that its parent had, the one under way first; its own thread starts when it compiles or waits for
+// the first time.
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -19,20 +18,12 @@ class CompileJob {
   virtual ~CompileJob() = default;
   // Called by the compile queue, off the recording thread. Must not raise.
   virtual void compile() = 0;
-  // Called in its stead where the job was to have a core to spare and there is none any more: it
-  // has left the queue. Called with the queue's lock.
-  virtual void put_off() {}
+  // At its turn, where no core is idle: whether it leaves the queue and is not compiled. Called
+  // with the queue's lock.
+  virtual bool put_off() { return false; }
 };
 
-enum class CompileWhen : uint8_t {
-  kInTurn,
-  kIfACoreIsIdle,  // when it is its turn; else it is put off
-};
-
-void enqueue_compile(std::shared_ptr<CompileJob> job, CompileWhen when = CompileWhen::kInTurn);
-
-// What is queued is compiled in turn, whatever it was to wait for.
-void put_no_compile_off();
+void enqueue_compile(std::shared_ptr<CompileJob> job);
 
 // In a child of a fork that has jobs and no thread yet: starts the thread. Called where a trace
 // that is in the queue would be of use.

@@ -91,6 +91,7 @@ void CompiledTrace::compile() {
                                .name = "window",
                                .lines = {tape_.entry(0).location},
                                .operations = int64_t(tape_.size())});
+  queued_ = CompileWhen::kInTurn;  // versions for other live sets are not put off
   std::vector<bool> live;
   {
     const std::lock_guard<std::mutex> lock(traces_mutex());
@@ -121,7 +122,7 @@ void CompiledTrace::compile() {
     if (increment(metrics().fallbacks["compile failed"]) == 1)
       warn_in_background("a window could not be compiled, it stays eager: " + first_line(error));
   }
-  count_compiled(compile_size(), std::chrono::nanoseconds(total_pass_time() - begin));
+  if (made) count_compiled(compile_size(), std::chrono::nanoseconds(total_pass_time() - begin));
   const std::lock_guard<std::mutex> lock(traces_mutex());
   failed_ = !made;
   if (made && !version_) count_ready_trace();

@@ -95,12 +95,15 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
 
   // A compile that fails is counted, warned about once, and leaves the trace to eager execution.
   void compile() override;
-  void put_off() override { queued_ = false; }
-  // For its first version; not any more where that was put off.
-  bool is_queued() const { return queued_; }
+  // Queues its first version, or has what is queued already compiled in its turn whatever it was to
+  // wait for.
   void queue(CompileWhen when) {
-    queued_ = true;
-    enqueue_compile(shared_from_this(), when);
+    if (queued_.exchange(when) == CompileWhen::kNot) enqueue_compile(shared_from_this());
+  }
+  CompileWhen queued() const { return queued_; }
+  bool put_off() override {
+    CompileWhen waiting = CompileWhen::kIfACoreIsIdle;
+    return queued_.compare_exchange_strong(waiting, CompileWhen::kNot);
   }
 
  private:
@@ -116,7 +119,8 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
   std::vector<bool> live_;
   std::shared_ptr<const Version> version_;
   bool failed_ = false;
-  std::atomic<bool> finished_{false}, has_run_{false}, queued_{false};  // read without the lock
+  std::atomic<bool> finished_{false}, has_run_{false};  // read without the lock
+  std::atomic<CompileWhen> queued_{CompileWhen::kNot};
 };
 
 // Counts compiles that have ended: where it has not moved, no trace has become ready.

@@ -1,66 +1,95 @@
 #include "runtime/idle_cores.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
 #include <fstream>
 #include <mutex>
 #include <sstream>
 #include <string>
 
 #include "base/fork.h"
+#include "base/pass_times.h"
 
 namespace torch_lazy {
 namespace {
 
 using std::chrono::nanoseconds;
+using Clock = std::chrono::steady_clock;
 
 // Ten steps of the clock in /proc/stat.
 constexpr nanoseconds kInterval = std::chrono::milliseconds(100);
-// A team of threads waits for each other a little, so busy cores are never busy all the time; and
-// of the time that a compile takes beside them, they would have had a part.
-constexpr double kIdle = 0.75;
+// Of a core, and of each other one: the threads of a team wait for each other a little, so that
+// busy cores are never busy all the time.
+constexpr double kIdle = 0.75, kWaiting = 0.05;
 
-// What the calling thread may run on.
-std::vector<int> own_cores() {
+// Of the main thread: those that record may be bound to cores of their own.
+cpu_set_t main_threads_cores() {
   cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(getpid(), sizeof set, &set);
+  return set;
+}
+
+std::vector<int> numbers_of(const cpu_set_t& set) {
   std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int i = 0; i < CPU_SETSIZE; ++i)
-      if (CPU_ISSET(i, &set)) cores.push_back(i);
+  for (int i = 0; i < CPU_SETSIZE; ++i)
+    if (CPU_ISSET(i, &set)) cores.push_back(i);
   return cores;
 }
 
-nanoseconds read_clock(clockid_t clock) {
-  timespec time{};
-  if (clock_gettime(clock, &time) != 0) return nanoseconds(0);
-  return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
-}
-
-std::optional<nanoseconds> read_idle_time() {
+std::string read_proc_stat() {
   std::ostringstream text;
   text << std::ifstream("/proc/stat").rdbuf();
-  return idle_time(text.view(), own_cores());
+  return text.str();
 }
 
-struct Measured {
-  ForkSafeMutex mutex{LockOrder::kLeaf};  // guards what follows
-  // The clock of the compile thread. In the child of a fork that thread is gone, and its time is 0:
-  // the first look is of no use then, and does no harm.
-  std::optional<clockid_t> compile_thread;
-  std::optional<IdleCores> cores;  // since the first question
+struct Look {
+  Clock::time_point at;
+  std::vector<int> cores;
+  std::optional<nanoseconds> idle;
+  nanoseconds compiled;  // by all compiles until then
 };
 
-// Made when the library is loaded: what is made during a fork is not covered by it.
+Look look() {
+  Look now{
+      .at = Clock::now(), .cores = numbers_of(main_threads_cores()), .idle = {}, .compiled = {}};
+  now.idle = idle_time(read_proc_stat(), now.cores);
+  now.compiled = nanoseconds(total_pass_time());
+  return now;
+}
+
+bool compare(const Look& before, const Look& now) {
+  if (!now.idle) return true;
+  if (!before.idle || before.cores != now.cores) return false;
+  const nanoseconds elapsed = now.at - before.at;
+  // Passes within passes are counted twice.
+  const nanoseconds compiled = std::min(elapsed, now.compiled - before.compiled);
+  return had_idle_core(now.cores.size(), *now.idle - *before.idle + compiled, elapsed);
+}
+
+// Global: there is one compile thread a process.
+struct Measured {
+  ForkSafeMutex mutex{LockOrder::kLeaf};  // guards what follows
+  std::optional<Look> last;
+  bool answer = false;
+  bool compiling = false;
+};
+
 Measured& measured() {
   static auto* const instance = new Measured;
   return *instance;
 }
 
+// Made when the library is loaded: what is made during a fork is not covered by it.
 [[maybe_unused]] Measured& made_at_load = measured();
+
+void set_compiling(bool compiling) {
+  Measured& all = measured();
+  const std::lock_guard lock(all.mutex);
+  all.compiling = compiling;
+}
 
 }  // namespace
 
@@ -84,43 +113,33 @@ std::optional<nanoseconds> idle_time(std::string_view proc_stat, const std::vect
   return nanoseconds(ticks * (1'000'000'000 / sysconf(_SC_CLK_TCK)));
 }
 
-bool IdleCores::is_due(Nanoseconds now) const {
-  return now - since_ >= kInterval;
+bool had_idle_core(size_t cores, nanoseconds idle, nanoseconds elapsed) {
+  const double wanted = kIdle + kWaiting * double(cores - 1);
+  return cores > 1 && double(idle.count()) >= wanted * double(elapsed.count());
 }
 
-void IdleCores::look(Nanoseconds now, Nanoseconds idle) {
-  has_one_ = double((idle - idle_).count()) >= kIdle * double((now - since_).count());
-  since_ = now;
-  idle_ = idle;
+bool runs_on_one_core() {
+  const cpu_set_t cores = main_threads_cores();
+  return CPU_COUNT(&cores) == 1;
 }
 
-bool has_one_core() {
-  return own_cores().size() == 1;
-}
-
-bool has_core_to_spare() {
-  if (has_one_core()) return false;
-  const nanoseconds now = read_clock(CLOCK_MONOTONIC);
+bool has_idle_core() {
+  if (runs_on_one_core()) return false;
   Measured& all = measured();
   const std::lock_guard lock(all.mutex);
-  if (all.cores && !all.cores->is_due(now)) return all.cores->has_one();
-  const std::optional<nanoseconds> read = read_idle_time();
-  if (!read) return true;
-  const nanoseconds idle =
-      *read + (all.compile_thread ? read_clock(*all.compile_thread) : nanoseconds(0));
-  if (all.cores)
-    all.cores->look(now, idle);
-  else
-    all.cores.emplace(now, idle);
-  return all.cores->has_one();
+  if (all.compiling || (all.last && Clock::now() - all.last->at < kInterval)) return all.answer;
+  Look now = look();
+  all.answer = all.last && compare(*all.last, now);
+  all.last = std::move(now);
+  return all.answer;
 }
 
-void note_compile_thread() {
-  clockid_t clock = 0;
-  const bool found = pthread_getcpuclockid(pthread_self(), &clock) == 0;
-  Measured& all = measured();
-  const std::lock_guard lock(all.mutex);
-  all.compile_thread = found ? std::optional(clock) : std::nullopt;
+void note_compile_begins() {
+  set_compiling(true);
+}
+
+void note_compile_ends() {
+  set_compiling(false);
 }
 
 }  // namespace torch_lazy

@@ -9,7 +9,6 @@
 #include "runtime/compile_policy.h"
 #include "runtime/compile_queue.h"
 #include "runtime/executable_cache.h"
-#include "runtime/idle_cores.h"
 
 namespace torch_lazy {
 namespace {
@@ -96,26 +95,27 @@ std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const Tape& reco
   if (cached->trace->finished()) return cached->trace;
   ++cached->recordings;
   cached->spent += spent;
-  if (cached->trace->is_queued())
-    resume_compiles();
-  else if (owner)
-    cached->trace->queue(CompileWhen::kInTurn);
-  else if (const auto when = when_compiling_pays(cached->trace->compile_size(), cached->recordings,
-                                                 cached->spent, has_core_to_spare()))
-    cached->trace->queue(*when);
+  CompiledTrace& trace = *cached->trace;
+  if (trace.queued() != CompileWhen::kNot) resume_compiles();
+  if (trace.queued() != CompileWhen::kInTurn) {
+    const CompileWhen when =
+        owner ? CompileWhen::kInTurn
+              : when_compiling_pays(trace.compile_size(), cached->recordings, cached->spent);
+    if (when != CompileWhen::kNot) trace.queue(when);
+  }
   return cached->trace;
 }
 
 void queue_all_compiles() {
-  put_no_compile_off();  // first: what is put off before is no longer queued below
   const std::lock_guard<std::mutex> lock(cache().mutex);
   for (auto& [owner, traces] : cache().by_owner)
     for (auto& [hash, same_hash] : traces.by_hash)
       for (CachedTrace& cached : same_hash)
-        if (!cached.trace->is_queued()) cached.trace->queue(CompileWhen::kInTurn);
+        if (!cached.trace->finished()) cached.trace->queue(CompileWhen::kInTurn);
 }
 
 void forget_traces() {
+  forget_compiled();
   std::vector<TracesByHash> dropped;  // destroyed without the lock: what backends made is among it
   const std::lock_guard<std::mutex> lock(cache().mutex);
   for (auto& [owner, traces] : cache().by_owner) dropped.push_back(clear(owner, traces));

@@ -77,7 +77,7 @@ void EarlyThread::after_fork(bool in_child) {
 }
 
 void EarlyThread::post(Task task) {
-  static const bool one_core = has_one_core();
+  static const bool one_core = runs_on_one_core();
   if (one_core) return task();
   const Lock lock(mutex_);
   lost_ |= stopped_;

@@ -9,6 +9,13 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
+bool has_a_core() {
+  return true;
+}
+bool has_none() {
+  return false;
+}
+
 constexpr CompileSize kTrace{.operations = 1024, .operators = 1};
 
 TEST(CompileCosts, AreThoseOfCompilesSoFarByTheSquareRootOfOperations) {
@@ -21,7 +28,7 @@ TEST(CompileCosts, AreThoseOfCompilesSoFarByTheSquareRootOfOperations) {
   EXPECT_NEAR(double(cost.count()), 32e6, 1e6);
 }
 
-TEST(CompileCosts, OfOperatorsThatWereCompiledForOtherSizesAreTheirOwn) {
+TEST(CompileCosts, OfOperatorsThatWereCompiledForOtherSizesAreApart) {
   CompileCosts costs;
   costs.note(kTrace, milliseconds(640));
   for (int i = 0; i < 1000; ++i) costs.note(kTrace, milliseconds(3));
@@ -33,6 +40,16 @@ TEST(CompileCosts, OfOperatorsThatWereCompiledForOtherSizesAreTheirOwn) {
   EXPECT_GT(other, milliseconds(500));
 }
 
+TEST(CompileCosts, AreThoseOfNewOperatorsWhereNothingIsCompiledAnyMore) {
+  CompileCosts costs;
+  costs.note(kTrace, milliseconds(640));
+  for (int i = 0; i < 1000; ++i) costs.note(kTrace, milliseconds(3));
+
+  costs.forget_operators();
+
+  EXPECT_GT(costs.expect(kTrace), milliseconds(500));
+}
+
 class CompilePolicy : public ::testing::Test {
  protected:
   // Other tests of the process compile traces that never run.
@@ -41,25 +58,26 @@ class CompilePolicy : public ::testing::Test {
   }
 };
 
-TEST_F(CompilePolicy, WithACoreToSpareATraceIsCompiledAtOnce) {
-  EXPECT_EQ(when_compiling_pays(kTrace, 1, nanoseconds(0), true), CompileWhen::kIfACoreIsIdle);
+TEST_F(CompilePolicy, WithAnIdleCoreATraceIsCompiledAtOnce) {
+  EXPECT_EQ(when_compiling_pays(kTrace, 1, nanoseconds(0), has_a_core),
+            CompileWhen::kIfACoreIsIdle);
 }
 
 TEST_F(CompilePolicy, WithoutOneACompileWaitsUntilItsTraceHasTakenTime) {
-  EXPECT_EQ(when_compiling_pays(kTrace, 1, nanoseconds(1000), false), std::nullopt);
-  EXPECT_EQ(when_compiling_pays(kTrace, 1, hours(10), false), CompileWhen::kInTurn);
-  EXPECT_EQ(when_compiling_pays(kTrace, 1, hours(10), true), CompileWhen::kInTurn);
+  EXPECT_EQ(when_compiling_pays(kTrace, 1, nanoseconds(1000), has_none), CompileWhen::kNot);
+  EXPECT_EQ(when_compiling_pays(kTrace, 1, hours(10), has_none), CompileWhen::kInTurn);
+  EXPECT_EQ(when_compiling_pays(kTrace, 1, hours(10), has_a_core), CompileWhen::kInTurn);
 }
 
 TEST_F(CompilePolicy, TracesWaitForMoreRecordingsWhereOthersNeverRan) {
   for (int i = 0; i < 100; ++i) count_ready_trace();
-  const auto at_once = when_compiling_pays(kTrace, 1, nanoseconds(0), true);
-  const auto after_many = when_compiling_pays(kTrace, 20, nanoseconds(0), true);
+  const auto at_once = when_compiling_pays(kTrace, 1, nanoseconds(0), has_a_core);
+  const auto after_many = when_compiling_pays(kTrace, 20, nanoseconds(0), has_a_core);
   for (int i = 0; i < 100; ++i) count_first_run();
 
-  EXPECT_FALSE(at_once);
-  EXPECT_TRUE(after_many);
-  EXPECT_TRUE(when_compiling_pays(kTrace, 1, nanoseconds(0), true));
+  EXPECT_EQ(at_once, CompileWhen::kNot);
+  EXPECT_NE(after_many, CompileWhen::kNot);
+  EXPECT_NE(when_compiling_pays(kTrace, 1, nanoseconds(0), has_a_core), CompileWhen::kNot);
 }
 
 }  // namespace

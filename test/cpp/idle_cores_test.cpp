@@ -6,42 +6,18 @@ namespace torch_lazy {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
-
-constexpr seconds kBegin{100};
-constexpr seconds kIdle{40};  // until then
 
 TEST(IdleCores, AScriptOnOneOfTwoCoresLeavesOne) {
-  IdleCores cores(kBegin, kIdle);
-
-  cores.look(kBegin + milliseconds(200), kIdle + milliseconds(190));
-
-  EXPECT_TRUE(cores.has_one());
+  EXPECT_TRUE(had_idle_core(2, milliseconds(190), milliseconds(200)));
 }
 
 TEST(IdleCores, ATeamOnAllCoresLeavesNoneThoughItWaitsALittle) {
-  IdleCores cores(kBegin, kIdle);
-
-  cores.look(kBegin + milliseconds(200), kIdle + milliseconds(30));
-
-  EXPECT_FALSE(cores.has_one());
+  EXPECT_FALSE(had_idle_core(2, milliseconds(60), milliseconds(200)));
+  EXPECT_FALSE(had_idle_core(64, milliseconds(300), milliseconds(200)));
 }
 
-TEST(IdleCores, OnlyTheTimeSinceTheLastLookCounts) {
-  IdleCores cores(kBegin, kIdle);
-  cores.look(kBegin + seconds(10), kIdle);
-  ASSERT_FALSE(cores.has_one());
-
-  cores.look(kBegin + seconds(11), kIdle + seconds(1));
-
-  EXPECT_TRUE(cores.has_one());
-}
-
-TEST(IdleCores, AMomentIsTooShortForALook) {
-  const IdleCores cores(kBegin, kIdle);
-
-  EXPECT_FALSE(cores.is_due(kBegin + milliseconds(1)));
-  EXPECT_TRUE(cores.is_due(kBegin + milliseconds(200)));
+TEST(IdleCores, OneCoreIsNeverLeftThoughTheScriptSleeps) {
+  EXPECT_FALSE(had_idle_core(1, milliseconds(200), milliseconds(200)));
 }
 
 constexpr const char* kProcStat =

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch._inductor import compile_fx
 
+import torch_lazy
 from torch_lazy.integration import inductor
 
 pytestmark = pytest.mark.recording  # on another device Inductor makes the kernels
@@ -51,6 +52,8 @@ def train(device, compiled=lambda net: net, compiled_step=lambda step: step, siz
         loss.backward()
         step()
         losses.append(loss.item())
+        if i == 9:
+            torch_lazy.wait_for_compiles()
     return torch.tensor(losses)
 
 

@@ -4,6 +4,7 @@ branches are recorded."""
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 import torch
@@ -185,13 +186,13 @@ def step():
     torch_lazy.synchronize()
 
 # Some more than cores: other processes may take their part.
-threads = [threading.Thread(target=be_busy) for _ in range({threads})]
+threads = [threading.Thread(target=be_busy, daemon=True) for _ in range({threads})]
 for thread in threads:
     thread.start()
-time.sleep(0.1)
-step(), step()
-time.sleep(0.3)
-print("seen twice:", torch_lazy.compile_count())
+for _ in range(3):  # seen for the second time, and when cores were looked at for the second time
+    step()
+    time.sleep(0.2)
+print("seen three times:", torch_lazy.compile_count())
 deadline = time.monotonic() + 60
 while not torch_lazy.compile_count() and time.monotonic() < deadline:
     step()
@@ -202,11 +203,28 @@ for thread in threads:
 """
 
 
-@pytest.mark.parametrize(("cores", "threads"), [(1, 0), (2, 8)], ids=["one core", "a busy team"])
+def tells_idle_time() -> bool:
+    "As not in every sandbox."
+    words = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
+    return any(line[0] == "cpu0" and int(line[4]) > 0 for line in words if line)
+
+
+@pytest.mark.parametrize(
+    ("cores", "threads"),
+    [
+        pytest.param(1, 0, id="one core"),
+        pytest.param(
+            2,
+            8,
+            id="a busy team",
+            marks=pytest.mark.skipif(not tells_idle_time(), reason="idle cores are not told"),
+        ),
+    ],
+)
 def test_without_a_core_to_spare_a_window_is_compiled_when_it_has_taken_time(cores, threads):
     done = run_script(WITHOUT_A_CORE_TO_SPARE.format(cores=cores, threads=threads))
 
-    assert done.stdout.splitlines() == ["seen twice: 0", "seen often: True"], done.stderr
+    assert done.stdout.splitlines() == ["seen three times: 0", "seen often: True"], done.stderr
 
 
 def test_waiting_for_compiles_does_not_wait_until_they_pay():
