@@ -50,6 +50,7 @@ def work_of(section: Section, options: Options) -> Callable[[str], dict[str, Any
         section.items(options)  # imports what checks need, before their time runs
 
     def work(item: str) -> dict[str, Any]:
+        torch.manual_seed(options.seed)  # the same numbers when an item is tried again
         result = answer(lambda: section.check(item, options))
         with contextlib.suppress(Exception):  # this item's, and no next one's
             torch_lazy.synchronize()
