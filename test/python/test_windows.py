@@ -165,7 +165,7 @@ def test_a_window_with_tensors_of_the_cpu_among_its_arguments_is_compiled(x):
     assert "window not compiled" not in torch_lazy.metrics()["fallbacks"]
 
 
-WITHOUT_A_CORE_TO_SPARE = """
+WITHOUT_AN_IDLE_CORE = """
 import hashlib, os, threading, time
 cores = sorted(os.sched_getaffinity(0))[:{cores}]
 os.sched_setaffinity(0, set(cores))
@@ -221,8 +221,8 @@ def tells_idle_time() -> bool:
         ),
     ],
 )
-def test_without_a_core_to_spare_a_window_is_compiled_when_it_has_taken_time(cores, threads):
-    done = run_script(WITHOUT_A_CORE_TO_SPARE.format(cores=cores, threads=threads))
+def test_without_an_idle_core_a_window_is_compiled_when_it_has_taken_time(cores, threads):
+    done = run_script(WITHOUT_AN_IDLE_CORE.format(cores=cores, threads=threads))
 
     assert done.stdout.splitlines() == ["seen three times: 0", "seen often: True"], done.stderr
 
