@@ -98,7 +98,10 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
   // Queues its first version, or has what is queued already compiled in its turn whatever it was to
   // wait for.
   void queue(CompileWhen when) {
-    if (queued_.exchange(when) == CompileWhen::kNot) enqueue_compile(shared_from_this());
+    CompileWhen before = queued_;
+    while (before < when && !queued_.compare_exchange_weak(before, when)) {
+    }
+    if (before == CompileWhen::kNot) enqueue_compile(shared_from_this());
   }
   CompileWhen queued() const { return queued_; }
   bool put_off() override {
