@@ -48,7 +48,7 @@ TEST(EarlyThread, WhatWasNotBegunIsDroppedByCancel) {
   std::promise<void> begun, may_end;
   std::atomic<int> done{0};
   // There no other thread can be in the middle of a task.
-  if (runs_on_one_core()) GTEST_SKIP() << "tasks run when they are posted";
+  if (runs_on_one_core()) GTEST_SKIP() << "no thread on one core: who posts tasks runs them";
   thread.post([&] {
     begun.set_value();
     may_end.get_future().wait();
@@ -92,7 +92,7 @@ TEST(EarlyThread, AChildIsToldOfTasksThatOnlyItsParentHas) {
   EarlyThread& thread = new_thread();
   std::promise<void> begun, may_end;
   // There no other thread can be in the middle of a task.
-  if (runs_on_one_core()) GTEST_SKIP() << "tasks run when they are posted";
+  if (runs_on_one_core()) GTEST_SKIP() << "no thread on one core: who posts tasks runs them";
   int done = 0;
   thread.post([&] {
     begun.set_value();
