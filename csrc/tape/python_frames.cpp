@@ -19,12 +19,12 @@
 #include <frameobject.h>
 #endif
 
-#include <array>
 #include <atomic>
 #include <cstring>
 #include <mutex>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/fork.h"
 #include "tape/python_frames.h"
@@ -161,11 +161,13 @@ uint64_t stamp_of(const PyCodeObject* code) {
   return stamp * 0x9E3779B97F4A7C15ull;
 }
 
-// Open addressing with a short probe; a full neighbourhood overwrites its home slot, so that a
-// program that keeps compiling code cannot make the cache grow.
+// Open addressing with a short probe. The code that runs has to stay in it, whatever code has run
+// before: what is pushed out is another line when it runs again, and its windows are new. So a full
+// neighbourhood makes the table grow, and a program that keeps compiling code fills the largest one
+// until all is forgotten.
 class CodeCache {
  public:
-  explicit CodeCache(uint32_t generation) : generation_(generation) {}
+  explicit CodeCache(uint32_t generation) : generation_(generation), slots_(kFirstSlots) {}
 
   // Whether it is still right about what is library code.
   bool valid() const { return generation_ == library().generation.load(std::memory_order_relaxed); }
@@ -180,15 +182,10 @@ class CodeCache {
   // The reference is valid until the next call.
   Slot& at(const PyCodeObject* code) {
     const CodeKey key = key_of(code);
-    const size_t home = (reinterpret_cast<uintptr_t>(code) >> 4) * 0x9E3779B97F4A7C15ull >> 32;
-    Slot* free_slot = nullptr;
-    for (size_t i = 0; i < kProbes; ++i) {
-      Slot& slot = slots_[(home + i) % kSlots];
-      if (slot.key == key) [[likely]]
-        return slot;
-      if (slot.key.code == nullptr && free_slot == nullptr) free_slot = &slot;
-    }
-    return fill(free_slot != nullptr ? *free_slot : slots_[home % kSlots], key);
+    Slot* const slot = find(key);
+    if (slot && slot->key.code) [[likely]]
+      return *slot;
+    return add(slot, key);
   }
 
   // The number of the code object that the slot is of.
@@ -202,15 +199,42 @@ class CodeCache {
   }
 
  private:
-  static constexpr size_t kSlots = 1024, kProbes = 4;
+  // Powers of two; the largest table takes a megabyte of each thread that has met so much code.
+  static constexpr size_t kFirstSlots = 1024, kMostSlots = 16384, kProbes = 8;
 
-  [[gnu::noinline]] static Slot& fill(Slot& slot, const CodeKey& key) {
-    slot = {key, 0, 0, is_library_file(utf8(key.code->co_filename))};
-    return slot;
+  // The slot of that code, or a free one for it, or null where its neighbourhood is full.
+  Slot* find(const CodeKey& key) {
+    const size_t home = (reinterpret_cast<uintptr_t>(key.code) >> 4) * 0x9E3779B97F4A7C15ull >> 32;
+    for (size_t i = 0; i < kProbes; ++i) {
+      Slot& slot = slots_[(home + i) & (slots_.size() - 1)];
+      if (slot.key == key || !slot.key.code) return &slot;
+    }
+    return nullptr;
+  }
+
+  [[gnu::noinline]] Slot& add(Slot* slot, const CodeKey& key) {
+    while (!slot) {
+      grow();
+      slot = find(key);
+    }
+    *slot = {key, 0, 0, is_library_file(utf8(key.code->co_filename))};
+    return *slot;
+  }
+
+  // Doubles the table, or empties the largest. What finds no place in a doubled one is forgotten.
+  void grow() {
+    const std::vector<Slot> before = std::exchange(slots_, {});
+    if (before.size() == kMostSlots) {
+      slots_.resize(kMostSlots);
+      return;
+    }
+    slots_.resize(2 * before.size());
+    for (const Slot& known : before)
+      if (Slot* const slot = known.key.code ? find(known.key) : nullptr) *slot = known;
   }
 
   const uint32_t generation_;
-  std::array<Slot, kSlots> slots_{};
+  std::vector<Slot> slots_;
 };
 
 // A bare pointer, since a thread_local with a destructor pays for a guard at each access. The

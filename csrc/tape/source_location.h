@@ -33,7 +33,7 @@ struct CodeLines {
 
 // The latest code objects are remembered: at most so many of them, and of bytes, however much code
 // a program makes.
-constexpr size_t kMostCodes = 1024, kMostCodeBytes = size_t{16} << 20;
+constexpr size_t kMostCodes = 8192, kMostCodeBytes = size_t{16} << 20;
 
 // The number of the code object from now on. Numbers are never used again.
 uint32_t remember_code(CodeLines code);

@@ -5,18 +5,21 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/python_headers.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 namespace torch_lazy {
 namespace {
 
-LocationId recorded = kNoLocation;
+std::vector<LocationId> recorded;
 
-// Runs the source, as file `file`, until it has called record(); its code object is gone then.
-LocationId location_in(const std::string& source, const std::string& file) {
+// Runs the source, as file `file`; its code object is gone then. Returns where it called record().
+std::vector<LocationId> locations_in(const std::string& source, const std::string& file) {
+  recorded.clear();
   static PyMethodDef record = {"record",
                                [](PyObject*, PyObject*) -> PyObject* {
-                                 recorded = current_location();
+                                 recorded.push_back(current_location());
                                  Py_RETURN_NONE;
                                },
                                METH_NOARGS, nullptr};
@@ -30,6 +33,10 @@ LocationId location_in(const std::string& source, const std::string& file) {
   EXPECT_NE(result, nullptr);
   for (PyObject* object : {result, code, function, globals}) Py_XDECREF(object);
   return recorded;
+}
+
+LocationId location_in(const std::string& source, const std::string& file) {
+  return locations_in(source, file).back();
 }
 
 TEST(CurrentLocation, IsTheLineThatRuns) {
@@ -76,6 +83,23 @@ step()
 )";
 
   EXPECT_EQ(to_string(location_in(source, "train.py")), "train.py:2:12");
+}
+
+TEST(CurrentLocation, OfARunningProgramStaysTheSameBehindMuchOtherCode) {
+  const std::string source = R"(
+def compiled(number):
+    names = {'record': record}
+    exec(compile('def step(): record()', f'<step {number}>', 'exec'), names)
+    return names['step']
+others, steps = ([compiled(i) for i in range(n)] for n in (2000, 300))
+for step in others + steps + steps: step()
+)";
+  constexpr size_t kSteps = 300;
+
+  const std::vector<LocationId> all = locations_in(source, "train.py");
+
+  const auto second = all.end() - kSteps;
+  EXPECT_TRUE(std::equal(second - kSteps, second, second));
 }
 
 }  // namespace
