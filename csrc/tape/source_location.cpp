@@ -1,5 +1,7 @@
 #include "tape/source_location.h"
 
+#include <c10/util/hash.h>
+
 #include <algorithm>
 #include <atomic>
 #include <deque>
@@ -21,18 +23,24 @@ size_t bytes_of(const CodeLines& code) {
   return sizeof code + code.file.size() + code.function.size() + code.line_table.size();
 }
 
+size_t hash_of(const CodeLines& code) {
+  return c10::get_hash(code.file, code.function, code.first_line, code.line_table);
+}
+
 class CodeTable {
  public:
-  uint32_t add(Code code) {
+  uint32_t add(CodeLines code) {
+    const size_t hash = hash_of(code);
     const std::lock_guard<std::mutex> lock(mutex_);
-    bytes_ += bytes_of(*code);
-    latest_.push_back(std::move(code));
-    while (latest_.size() > kMostCodes || (bytes_ > kMostCodeBytes && latest_.size() > 1)) {
-      bytes_ -= bytes_of(*latest_.front());
-      latest_.pop_front();
-      first_.fetch_add(1, std::memory_order_relaxed);
-    }
-    return first() + static_cast<uint32_t>(latest_.size() - 1);
+    const auto known = numbers_.find(hash);
+    if (known != numbers_.end() && *latest_[known->second - first()] == code) return known->second;
+    bytes_ += bytes_of(code);
+    latest_.push_back(std::make_shared<const CodeLines>(std::move(code)));
+    const uint32_t number = first() + static_cast<uint32_t>(latest_.size() - 1);
+    numbers_[hash] = number;
+    while (latest_.size() > kMostCodes || (bytes_ > kMostCodeBytes && latest_.size() > 1))
+      forget_oldest();
+    return number;
   }
 
   uint32_t first() const { return first_.load(std::memory_order_relaxed); }
@@ -59,10 +67,19 @@ class CodeTable {
   }
 
  private:
+  void forget_oldest() {
+    const auto known = numbers_.find(hash_of(*latest_.front()));
+    if (known != numbers_.end() && known->second == first()) numbers_.erase(known);
+    bytes_ -= bytes_of(*latest_.front());
+    latest_.pop_front();
+    first_.fetch_add(1, std::memory_order_relaxed);
+  }
+
   mutable ForkSafeMutex mutex_{
       LockOrder::kLeaf};            // guards all fields; `first_` may be read without it
   std::atomic<uint32_t> first_{1};  // the number of the first of `latest_`; 0 is no code object
   std::deque<Code> latest_;         // numbered one after the other
+  std::unordered_map<size_t, uint32_t> numbers_;  // of `latest_`, by hash; of two alike the later
   size_t bytes_ = 0;                // of `latest_`
   std::unordered_map<uint32_t, std::weak_ptr<const CodeLines>> kept_;
   size_t next_sweep_ = kMostCodes;  // how many are kept when those that nobody holds are dropped
@@ -84,7 +101,7 @@ uint32_t code_of(LocationId id) {
 }  // namespace
 
 uint32_t remember_code(CodeLines code) {
-  return table().add(std::make_shared<const CodeLines>(std::move(code)));
+  return table().add(std::move(code));
 }
 
 bool is_remembered(uint32_t code) {

@@ -29,13 +29,16 @@ struct CodeLines {
   std::string function;
   int first_line = 0;
   std::string line_table;  // co_linetable; empty where the offset of a location is its line
+
+  bool operator==(const CodeLines&) const = default;
 };
 
 // The latest code objects are remembered: at most so many of them, and of bytes, however much code
 // a program makes.
 constexpr size_t kMostCodes = 8192, kMostCodeBytes = size_t{16} << 20;
 
-// The number of the code object from now on. Numbers are never used again.
+// The number of the code object from now on, and of all that are alike in this: a notebook's cell
+// that is run again is the same program. Numbers are never used for other code.
 uint32_t remember_code(CodeLines code);
 // Whether the code object with this number is among the latest.
 bool is_remembered(uint32_t code);

@@ -13,7 +13,7 @@ uint32_t code_in(const std::string& file) {
 }
 
 void forget_all_others() {
-  for (size_t i = 0; i < kMostCodes; ++i) code_in("other.py");
+  for (size_t i = 0; i < kMostCodes; ++i) code_in("other " + std::to_string(i));
 }
 
 TEST(SourceLocation, NamesFileAndLine) {
@@ -21,6 +21,11 @@ TEST(SourceLocation, NamesFileAndLine) {
 
   EXPECT_EQ(to_string(id), "train.py:12");
   EXPECT_EQ(location(id).function, "step");
+}
+
+TEST(SourceLocation, OfCodeThatIsAlikeIsTheSame) {
+  EXPECT_EQ(code_in("cell.py"), code_in("cell.py"));
+  EXPECT_NE(code_in("cell.py"), remember_code({"cell.py", "step", 2, ""}));
 }
 
 TEST(SourceLocation, IsUnknownWithoutAnId) {
