@@ -52,8 +52,8 @@ class DiskCache {
   // The directory itself, whatever its name leads to later. -1 where it was refused.
   int directory_fd_ = -1;
   std::pair<uint64_t, uint64_t> identity_;  // its device and inode
-  // What this process wrote since it last looked at the whole directory; starts so high that the
-  // first entry makes it look.
+  // What this process wrote since it last looked at the whole directory. Starts anywhere below what
+  // makes it look: of many processes that write a little, some look.
   std::atomic<int64_t> written_since_look_;
   // Found once, because that takes a lock.
   struct Counters {

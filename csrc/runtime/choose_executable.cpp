@@ -33,6 +33,18 @@ std::string describe_window(const GraphToCompile& graph) {
                      first == nodes.end() ? "an unknown line" : recorded_at(**first));
 }
 
+// A race ends in a run of the script's, which does not wait for the disk.
+class RememberChoice final : public CompileJob {
+ public:
+  RememberChoice(std::string key, Choice choice)
+      : key_(std::move(key)), choice_(std::move(choice)) {}
+  void compile() override { remember_choice(key_, choice_); }
+
+ private:
+  const std::string key_;
+  const Choice choice_;
+};
+
 MeasuredChoice::Surroundings surroundings_of(const std::string& backend,
                                              const GraphToCompile& graph,
                                              const CompileOptions& options, std::string key) {
@@ -47,7 +59,9 @@ MeasuredChoice::Surroundings surroundings_of(const std::string& backend,
     return executable;
   };
   made.enqueue = [](std::shared_ptr<CompileJob> job) { enqueue_compile(std::move(job)); };
-  made.remember = [key = std::move(key)](const Choice& choice) { remember_choice(key, choice); };
+  made.remember = [key = std::move(key)](const Choice& choice) {
+    enqueue_compile(std::make_shared<RememberChoice>(key, choice));
+  };
   made.window = describe_window(graph);
   return made;
 }

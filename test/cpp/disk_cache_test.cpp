@@ -223,7 +223,8 @@ TEST_F(DiskCacheTest, WhatADeadProcessLeftHalfWrittenIsSweptAway) {
   std::ofstream(being_written) << "half";
   fs::last_write_time(left, fs::file_time_type::clock::now() - std::chrono::hours(2));
 
-  DiskCache(directory_, kLimit).put("another source", "machine code");
+  // As much as makes a process look at the whole directory.
+  DiskCache(directory_, kLimit).put("another source", std::string(kLimit / 8, 'x'));
 
   EXPECT_FALSE(fs::exists(left));
   EXPECT_TRUE(fs::exists(being_written));
