@@ -33,6 +33,16 @@ std::string describe_window(const GraphToCompile& graph) {
                      first == nodes.end() ? "an unknown line" : recorded_at(**first));
 }
 
+const std::string& backend_of(const Choice& choice, const std::string& compiling) {
+  static const std::string reference = kReferenceBackend;
+  return choice.kind == ChoiceKind::kLibraryCalls ? reference : compiling;
+}
+
+CompileOptions options_of(const Choice& choice, CompileOptions options) {
+  options.library_operations = choice.library_operations;
+  return options;
+}
+
 // A race ends in a run of the script's, which does not wait for the disk.
 class RememberChoice final : public CompileJob {
  public:
@@ -50,12 +60,11 @@ MeasuredChoice::Surroundings surroundings_of(const std::string& backend,
                                              const CompileOptions& options, std::string key) {
   MeasuredChoice::Surroundings made;
   made.now = [] { return std::chrono::steady_clock::now().time_since_epoch(); };
-  made.compile_again = [backend, options, hash = graph.hash,
-                        make = graph.make_again](const std::vector<int64_t>& operations) {
-    CompileOptions again = options;
-    again.library_operations = operations;
-    auto executable = compile_by(backend, {make(), hash, make}, again);
-    increment(metrics().compiles);
+  made.compile = [backend, options, hash = graph.hash,
+                  make = graph.make_again](const Choice& choice) {
+    auto executable =
+        compile_by(backend_of(choice, backend), {make(), hash, make}, options_of(choice, options));
+    if (choice.kind == ChoiceKind::kPartlyLibraryCalls) increment(metrics().compiles);
     return executable;
   };
   made.enqueue = [](std::shared_ptr<CompileJob> job) { enqueue_compile(std::move(job)); };
@@ -75,17 +84,11 @@ std::shared_ptr<Executable> choose_executable(const std::string& backend,
   std::string key = choice_key(backend, graph.hash, options);
   if (const std::optional<Choice> choice = recall_choice(key)) {
     increment(metrics().choices[std::string(name(choice->kind)) + ", remembered"]);
-    CompileOptions chosen = options;
-    chosen.library_operations = choice->library_operations;
-    const bool library = choice->kind == ChoiceKind::kLibraryCalls;
-    return compile_or_fall_back(library ? kReferenceBackend : backend, graph, chosen);
+    return compile_or_fall_back(backend_of(*choice, backend), graph, options_of(*choice, options));
   }
   // Before the backend changes the graph.
   auto surroundings = surroundings_of(backend, graph, options, std::move(key));
-  std::shared_ptr<Executable> compiled = compile_or_fall_back(backend, graph, options);
-  std::shared_ptr<Executable> library =
-      compile_by(kReferenceBackend, {graph.make_again(), graph.hash, graph.make_again}, options);
-  return std::make_shared<MeasuredChoice>(std::move(compiled), std::move(library),
+  return std::make_shared<MeasuredChoice>(compile_or_fall_back(backend, graph, options),
                                           std::move(surroundings));
 }
 

@@ -29,6 +29,10 @@ std::mutex& choices_mutex() {
 // The share of its time that a window has to keep, by what its steps promise, to be compiled again.
 constexpr double kWorthCompiling = 0.95;
 
+// What a race costs, about: library calls are made ready and kept in mind, which takes 0.2 ms, and
+// turns are taken by what is slower.
+constexpr int64_t kRaceNanoseconds = 1'000'000;
+
 double milliseconds(std::chrono::nanoseconds time) {
   return double(time.count()) / 1e6;
 }
@@ -47,22 +51,20 @@ const char* name(ChoiceKind kind) {
   return "partly library calls";
 }
 
-class MeasuredChoice::CompileAgain final : public CompileJob {
+class MeasuredChoice::CompileRival final : public CompileJob {
  public:
-  CompileAgain(std::shared_ptr<MeasuredChoice> choice, std::vector<int64_t> operations)
-      : choice_(std::move(choice)), operations_(std::move(operations)) {}
-  void compile() override { choice_->compile_again(operations_); }
+  CompileRival(std::shared_ptr<MeasuredChoice> choice, Choice rival)
+      : choice_(std::move(choice)), rival_(std::move(rival)) {}
+  void compile() override { choice_->compile_rival(rival_); }
 
  private:
   const std::shared_ptr<MeasuredChoice> choice_;
-  const std::vector<int64_t> operations_;
+  const Choice rival_;
 };
 
-MeasuredChoice::MeasuredChoice(std::shared_ptr<Executable> compiled,
-                               std::shared_ptr<Executable> library, Surroundings surroundings)
-    : surroundings_(std::move(surroundings)) {
-  candidates_[Race::kFirst] = {{ChoiceKind::kAsCompiled}, std::move(compiled), {}};
-  candidates_[Race::kRival] = {{ChoiceKind::kLibraryCalls}, std::move(library), {}};
+MeasuredChoice::MeasuredChoice(std::shared_ptr<Executable> compiled, Surroundings surroundings)
+    : surroundings_(std::move(surroundings)), settled_(std::move(compiled)) {
+  candidates_[Race::kFirst] = {{ChoiceKind::kAsCompiled}, settled_, {}};
 }
 
 std::shared_ptr<Executable> MeasuredChoice::settled() const {
@@ -72,10 +74,29 @@ std::shared_ptr<Executable> MeasuredChoice::settled() const {
 
 RunResult MeasuredChoice::run(c10::ArrayRef<at::Tensor> inputs) {
   if (const auto winner = settled(); winner && winner->is_concurrent()) [[likely]]
-    return winner->run(inputs);
+    return run_alone(*winner, inputs);
   const std::lock_guard alone(running_);
   const auto winner = settled();
-  return winner ? winner->run(inputs) : run_in_race(inputs);
+  return winner ? run_alone(*winner, inputs) : run_in_race(inputs);
+}
+
+RunResult MeasuredChoice::run_alone(Executable& executable, c10::ArrayRef<at::Tensor> inputs) {
+  if (raced_.load(std::memory_order_relaxed)) [[likely]]
+    return executable.run(inputs);
+  const std::chrono::nanoseconds begin = surroundings_.now();
+  RunResult result = executable.run(inputs);
+  const int64_t taken = (surroundings_.now() - begin).count();
+  if (alone_ns_.fetch_add(taken) + taken >= kRaceNanoseconds && !raced_.exchange(true))
+    enqueue_rival({ChoiceKind::kLibraryCalls});
+  return result;
+}
+
+void MeasuredChoice::enqueue_rival(Choice choice) {
+  {
+    const std::lock_guard<std::mutex> lock(choices_mutex());
+    awaiting_ = true;
+  }
+  surroundings_.enqueue(std::make_shared<CompileRival>(shared_from_this(), std::move(choice)));
 }
 
 RunResult MeasuredChoice::run_in_race(c10::ArrayRef<at::Tensor> inputs) {
@@ -106,8 +127,7 @@ RunResult MeasuredChoice::run_in_race(c10::ArrayRef<at::Tensor> inputs) {
   if (outcome->give_back.empty())
     finish(candidates_[Race::kFirst].choice, outcome->report);
   else
-    surroundings_.enqueue(
-        std::make_shared<CompileAgain>(shared_from_this(), std::move(outcome->give_back)));
+    enqueue_rival({ChoiceKind::kPartlyLibraryCalls, std::move(outcome->give_back)});
   return result;
 }
 
@@ -134,21 +154,19 @@ MeasuredChoice::Outcome MeasuredChoice::end_race(Race::Way winner, std::vector<i
   least_ = race_.least(winner);
   std::swap(outcome.dropped, candidates_.at(loser).executable);
   if (winner != Race::kFirst) std::swap(candidates_[0], candidates_[1]);
-  awaiting_ = !outcome.give_back.empty();
-  compiled_again_ |= awaiting_;
+  compiled_again_ |= !outcome.give_back.empty();
   settled_ = candidates_[Race::kFirst].executable;
   return outcome;
 }
 
-void MeasuredChoice::compile_again(const std::vector<int64_t>& operations) {
+void MeasuredChoice::compile_rival(const Choice& rival) {
   std::optional<Range> range;
   if (is_profiled())
-    range.emplace(ProfileEvent{.kind = EventKind::kCompile,
-                               .name = name(ChoiceKind::kPartlyLibraryCalls),
-                               .reason = surroundings_.window});
+    range.emplace(ProfileEvent{
+        .kind = EventKind::kCompile, .name = name(rival.kind), .reason = surroundings_.window});
   std::shared_ptr<Executable> made;
   try {
-    made = surroundings_.compile_again(operations);
+    made = surroundings_.compile(rival);
   } catch (const std::exception&) {
     // Operations that cannot be left whole: what won stays.
   }
@@ -158,8 +176,7 @@ void MeasuredChoice::compile_again(const std::vector<int64_t>& operations) {
     const std::lock_guard<std::mutex> lock(choices_mutex());
     if (!std::exchange(awaiting_, false)) return;  // begun again after a fork, although it was done
     if (made) {
-      candidates_[Race::kRival] = {
-          {ChoiceKind::kPartlyLibraryCalls, operations}, std::move(made), {}};
+      candidates_[Race::kRival] = {rival, std::move(made), {}};
       race_ = Race(least_);
       settled_ = nullptr;
       return;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -30,11 +31,13 @@ struct Choice {
   bool operator==(const Choice&) const = default;
 };
 
-// Every run is one of the program's, by one of the candidates: nothing is done twice. Runs take
-// turns until it is clear which candidate is faster (race.h). Then what both told of their steps
-// may promise that giving some operations back to library calls is faster still: once in its life a
-// choice has the backend compile the graph so, in the background, and races that against the
-// winner. Losers are dropped.
+// Every run is one of the program's, by one of the candidates: nothing is done twice. What the
+// backend compiled runs alone until it has taken as long as it costs to race it: of windows that
+// run a few times and never again a script may have hundreds. Then library calls are made ready in
+// the background, and runs take turns until it is clear which candidate is faster (race.h). What
+// both told of their steps may promise that giving some operations back to library calls is faster
+// still: once in its life a choice has the backend compile the graph so, too, and races that
+// against the winner. Losers are dropped.
 //
 // While a race is on, one thread runs at a time, and the others wait for it; afterwards it is the
 // winner that says whether it is concurrent. What a run changes here it changes under a lock that
@@ -45,23 +48,22 @@ class MeasuredChoice final : public Executable,
   // What a choice asks of its surroundings.
   struct Surroundings {
     std::function<std::chrono::nanoseconds()> now;
-    // The backend's executable that leaves these operations whole. Called on the compile thread;
-    // may raise.
-    std::function<std::shared_ptr<Executable>(const std::vector<int64_t>&)> compile_again;
+    // The executable of that choice, which is not kAsCompiled. Called on the compile thread; may
+    // raise.
+    std::function<std::shared_ptr<Executable>(const Choice&)> compile;
     std::function<void(std::shared_ptr<CompileJob>)> enqueue;
     // Called once, with what is used from then on.
     std::function<void(const Choice&)> remember;
     std::string window;  // names it for users
   };
 
-  MeasuredChoice(std::shared_ptr<Executable> compiled, std::shared_ptr<Executable> library,
-                 Surroundings surroundings);
+  MeasuredChoice(std::shared_ptr<Executable> compiled, Surroundings surroundings);
 
   RunResult run(c10::ArrayRef<at::Tensor> inputs) override;
   bool is_concurrent() const override { return true; }
 
  private:
-  class CompileAgain;
+  class CompileRival;
   struct Candidate {
     Choice choice;
     std::shared_ptr<Executable> executable;
@@ -74,23 +76,29 @@ class MeasuredChoice final : public Executable,
     std::string report;
   };
 
+  RunResult run_alone(Executable& executable, c10::ArrayRef<at::Tensor> inputs);
   RunResult run_in_race(c10::ArrayRef<at::Tensor> inputs);
   Outcome end_race(Race::Way winner, std::vector<int64_t> give_back);
   std::vector<int64_t> worth_giving_back(Race::Way winner) const;
-  void compile_again(const std::vector<int64_t>& operations);
+  void enqueue_rival(Choice choice);
+  void compile_rival(const Choice& choice);
   void finish(const Choice& choice, const std::string& report) const;
 
   std::shared_ptr<Executable> settled() const;
 
   const Surroundings surroundings_;
+  std::atomic<bool> raced_ = false;   // the first rival was asked for
+  std::atomic<int64_t> alone_ns_{0};  // what runs before that took
   ExecutionLock running_;  // held by who runs, unless that is a winner that is concurrent
   // Guarded by one lock of all choices (measured_choice.cpp); executables are called without it,
   // because only who holds running_ replaces them, and the rival only while there is none:
-  std::shared_ptr<Executable> settled_;  // the winner; null while a race is on
+  std::shared_ptr<Executable> settled_;  // the winner so far; null while a race is on
   std::array<Candidate, 2> candidates_;  // by Race::Way
   Race race_;
-  bool compiled_again_ = false, awaiting_ = false;  // asked for; and not there yet
-  std::chrono::nanoseconds least_{0};               // that the first candidate took
+  bool compiled_again_ = false;  // with operations given back
+  bool awaiting_ = false;        // a rival, which was asked for
+  // That the first candidate took.
+  std::chrono::nanoseconds least_ = std::chrono::nanoseconds::max();
   std::string report_;                              // of the races so far
 };
 

@@ -31,13 +31,13 @@ class FakeExecutable final : public Executable {
 
   RunResult run(c10::ArrayRef<at::Tensor>) override {
     ++runs;
-    for (const FakeStep& step : steps_) clock_time += nanoseconds(step.time);
+    for (const FakeStep& step : steps_) clock_time += std::chrono::microseconds(step.time);
     RunResult result;
     if (fails) result.failure = RunFailure{0, std::make_exception_ptr(std::runtime_error("data"))};
     return result;
   }
   RunResult run_timed(c10::ArrayRef<at::Tensor> inputs, std::vector<StepTime>& times) override {
-    for (const FakeStep& step : steps_) times.push_back({step.operations, nanoseconds(step.time)});
+    for (const FakeStep& step : steps_) times.push_back({step.operations, std::chrono::microseconds(step.time)});
     return run(inputs);
   }
 
@@ -48,15 +48,18 @@ class FakeExecutable final : public Executable {
   const std::vector<FakeStep> steps_;
 };
 
-// A choice between two executables, and what it asked of its surroundings.
+// A choice between two executables, and what it asked of its surroundings. Steps are planted in
+// microseconds.
 struct Planted {
   Planted(std::vector<FakeStep> compiled_steps, std::vector<FakeStep> library_steps)
       : compiled(std::make_shared<FakeExecutable>(std::move(compiled_steps))),
-        library(std::make_shared<FakeExecutable>(std::move(library_steps))) {
+        library(std::make_shared<FakeExecutable>(std::move(library_steps))),
+        library_to_come(library) {
     MeasuredChoice::Surroundings surroundings;
     surroundings.now = [] { return clock_time; };
-    surroundings.compile_again = [this](const Operations& operations) {
-      given_back.push_back(operations);
+    surroundings.compile = [this](const Choice& rival) {
+      if (rival.kind == ChoiceKind::kLibraryCalls) return std::exchange(library_to_come, nullptr);
+      given_back.push_back(rival.library_operations);
       if (!partly) throw std::runtime_error("cannot leave them whole");
       return partly;
     };
@@ -65,18 +68,22 @@ struct Planted {
     };
     surroundings.remember = [this](const Choice& made) { remembered.push_back(made); };
     surroundings.window = "window";
-    choice = std::make_shared<MeasuredChoice>(compiled, library, std::move(surroundings));
+    choice = std::make_shared<MeasuredChoice>(compiled, std::move(surroundings));
     metrics().reset();
   }
 
   void run(int times) {
     for (int i = 0; i < times; ++i) choice->run({});
   }
-  void compile_again() {
+  void compile_rival() {
     for (const auto& job : std::exchange(jobs, {})) job->compile();
   }
+  void begin_race() {
+    while (jobs.empty()) run(1);
+    compile_rival();
+  }
 
-  std::shared_ptr<FakeExecutable> compiled, library, partly;
+  std::shared_ptr<FakeExecutable> compiled, library, library_to_come, partly;
   std::vector<std::shared_ptr<CompileJob>> jobs;
   std::vector<Operations> given_back;
   std::vector<Choice> remembered;
@@ -87,18 +94,33 @@ std::vector<FakeStep> one_step(int64_t time) {
   return {{{0}, time}};
 }
 
+TEST(MeasuredChoice, WhatIsCompiledRunsAloneUntilThatTookAsLongAsARace) {
+  Planted window(one_step(300), one_step(100));
+
+  window.run(3);
+  EXPECT_TRUE(window.jobs.empty());
+
+  window.run(10);
+  EXPECT_EQ(window.jobs.size(), 1U);
+  EXPECT_EQ(window.compiled->runs, 13);
+  EXPECT_EQ(window.library->runs, 0);
+}
+
 TEST(MeasuredChoice, EveryRunOfTheProgramIsOneRunOfOneCandidate) {
   Planted window(one_step(100), one_step(110));
+  window.begin_race();
+  const int alone = window.compiled->runs;
 
   window.run(20);
 
-  EXPECT_EQ(window.compiled->runs + window.library->runs, 20);
+  EXPECT_EQ(window.compiled->runs + window.library->runs, alone + 20);
   EXPECT_GT(window.library->runs, 0);
 }
 
 TEST(MeasuredChoice, ASlowKernelIsReplacedByLibraryCallsWithinThirtyRunsAndSaidSo) {
-  Planted window(one_step(3'000'000), one_step(1'000'000));
-  window.run(30);
+  Planted window(one_step(3000), one_step(1000));
+  window.begin_race();
+  window.run(29);
   const int runs = window.compiled->runs;
 
   window.run(100);
@@ -114,6 +136,7 @@ TEST(MeasuredChoice, ASlowKernelIsReplacedByLibraryCallsWithinThirtyRunsAndSaidS
 TEST(MeasuredChoice, FastKernelsStayAndLibraryCallsAreDropped) {
   Planted window(one_step(100), one_step(300));
   const std::weak_ptr<FakeExecutable> library = std::exchange(window.library, nullptr);
+  window.begin_race();
 
   window.run(30);
 
@@ -124,11 +147,13 @@ TEST(MeasuredChoice, FastKernelsStayAndLibraryCallsAreDropped) {
 
 TEST(MeasuredChoice, RunsThatFailAreNoSamples) {
   Planted window(one_step(100), one_step(300));
+  window.begin_race();
+  const int alone = window.compiled->runs;
   window.compiled->fails = true;
 
   window.run(50);
 
-  EXPECT_EQ(window.compiled->runs, 50);
+  EXPECT_EQ(window.compiled->runs, alone + 50);
   EXPECT_TRUE(window.remembered.empty());
 }
 
@@ -141,9 +166,10 @@ TEST(MeasuredChoice, AKernelThatLosesIsGivenBackAlone) {
   Planted window = window_with_a_losing_kernel();
   window.partly =
       std::make_shared<FakeExecutable>(std::vector<FakeStep>{{{0, 1}, 200}, {{2}, 200}});
+  window.begin_race();
   window.run(24);
 
-  window.compile_again();
+  window.compile_rival();
   window.run(24);
   const int runs = window.partly->runs;
   window.run(10);
@@ -157,6 +183,7 @@ TEST(MeasuredChoice, AKernelThatLosesIsGivenBackAlone) {
 
 TEST(MeasuredChoice, WhatWonRunsUntilItIsCompiledAgain) {
   Planted window = window_with_a_losing_kernel();
+  window.begin_race();
   window.run(24);
   const int runs = window.compiled->runs + window.library->runs;
 
@@ -172,8 +199,9 @@ TEST(MeasuredChoice, IsCompiledAgainOnceAtMost) {
   // It does not keep what was promised: the kernel that loses is in it still.
   window.partly =
       std::make_shared<FakeExecutable>(std::vector<FakeStep>{{{0, 1}, 200}, {{2}, 500}});
+  window.begin_race();
   window.run(24);
-  window.compile_again();
+  window.compile_rival();
 
   window.run(100);
 
@@ -184,9 +212,10 @@ TEST(MeasuredChoice, IsCompiledAgainOnceAtMost) {
 
 TEST(MeasuredChoice, WhatCannotBeCompiledAgainLeavesTheWinner) {
   Planted window = window_with_a_losing_kernel();
+  window.begin_race();
   window.run(24);
 
-  window.compile_again();
+  window.compile_rival();
   window.run(10);
 
   EXPECT_EQ(window.remembered, (std::vector<Choice>{{ChoiceKind::kAsCompiled}}));
