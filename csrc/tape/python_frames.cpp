@@ -162,9 +162,9 @@ uint64_t stamp_of(const PyCodeObject* code) {
 }
 
 // Open addressing with a short probe. The code that runs has to stay in it, whatever code has run
-// before: what is pushed out is another line when it runs again, and its windows are new. So a full
-// neighbourhood makes the table grow, and a program that keeps compiling code fills the largest one
-// until all is forgotten.
+// before: what is pushed out is copied and looked up each time it runs. So a full neighbourhood
+// makes the table grow, and a program that keeps much generated code fills the largest one until
+// all is forgotten.
 class CodeCache {
  public:
   explicit CodeCache(uint32_t generation) : generation_(generation), slots_(kFirstSlots) {}
@@ -182,8 +182,8 @@ class CodeCache {
   // The reference is valid until the next call.
   Slot& at(const PyCodeObject* code) {
     const CodeKey key = key_of(code);
-    Slot* const slot = find(key);
-    if (slot && slot->key.code) [[likely]]
+    Slot* const slot = find(code);
+    if (slot && slot->key == key) [[likely]]
       return *slot;
     return add(slot, key);
   }
@@ -202,12 +202,13 @@ class CodeCache {
   // Powers of two; the largest table takes a megabyte of each thread that has met so much code.
   static constexpr size_t kFirstSlots = 1024, kMostSlots = 16384, kProbes = 8;
 
-  // The slot of that code, or a free one for it, or null where its neighbourhood is full.
-  Slot* find(const CodeKey& key) {
-    const size_t home = (reinterpret_cast<uintptr_t>(key.code) >> 4) * 0x9E3779B97F4A7C15ull >> 32;
+  // The slot of the code at that address, which may be of older code there, or a free one for it,
+  // or null where its neighbourhood is full.
+  Slot* find(const PyCodeObject* code) {
+    const size_t home = (reinterpret_cast<uintptr_t>(code) >> 4) * 0x9E3779B97F4A7C15ull >> 32;
     for (size_t i = 0; i < kProbes; ++i) {
       Slot& slot = slots_[(home + i) & (slots_.size() - 1)];
-      if (slot.key == key || !slot.key.code) return &slot;
+      if (slot.key.code == code || !slot.key.code) return &slot;
     }
     return nullptr;
   }
@@ -215,7 +216,7 @@ class CodeCache {
   [[gnu::noinline]] Slot& add(Slot* slot, const CodeKey& key) {
     while (!slot) {
       grow();
-      slot = find(key);
+      slot = find(key.code);
     }
     *slot = {key, 0, 0, is_library_file(utf8(key.code->co_filename))};
     return *slot;
@@ -230,7 +231,7 @@ class CodeCache {
     }
     slots_.resize(2 * before.size());
     for (const Slot& known : before)
-      if (Slot* const slot = known.key.code ? find(known.key) : nullptr) *slot = known;
+      if (Slot* const slot = known.key.code ? find(known.key.code) : nullptr) *slot = known;
   }
 
   const uint32_t generation_;

@@ -80,7 +80,7 @@ class CodeTable {
   std::atomic<uint32_t> first_{1};  // the number of the first of `latest_`; 0 is no code object
   std::deque<Code> latest_;         // numbered one after the other
   std::unordered_map<size_t, uint32_t> numbers_;  // of `latest_`, by hash; of two alike the later
-  size_t bytes_ = 0;                // of `latest_`
+  size_t bytes_ = 0;                              // of `latest_`
   std::unordered_map<uint32_t, std::weak_ptr<const CodeLines>> kept_;
   size_t next_sweep_ = kMostCodes;  // how many are kept when those that nobody holds are dropped
 };

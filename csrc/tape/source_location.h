@@ -38,7 +38,8 @@ struct CodeLines {
 constexpr size_t kMostCodes = 8192, kMostCodeBytes = size_t{16} << 20;
 
 // The number of the code object from now on, and of all that are alike in this: a notebook's cell
-// that is run again is the same program. Numbers are never used for other code.
+// that is run again is the same program. Numbers are never used for other code. What is met again
+// behind as many others as are remembered has another number.
 uint32_t remember_code(CodeLines code);
 // Whether the code object with this number is among the latest.
 bool is_remembered(uint32_t code);
