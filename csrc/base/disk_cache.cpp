@@ -39,8 +39,8 @@ constexpr std::string_view kUnfinished = ".unfinished.";
 // A process that died while it wrote leaves its file; after this time it is not being written any
 // more.
 constexpr time_t kSecondsToWrite = 3600;
-// The whole directory is looked at once such a part of its limit was written.
-constexpr int64_t kLooksALimit = 8;
+// The whole directory is looked at each time such a part of its limit was written.
+constexpr int64_t kPartsOfLimit = 8;
 
 Header header_of(std::string_view value) {
   const XXH128_hash_t digest = XXH3_128bits(value.data(), value.size());
@@ -151,7 +151,7 @@ DiskCache::Counters::Counters(Metrics::ByName& counts)
 DiskCache::DiskCache(std::filesystem::path directory, int64_t byte_limit, Metrics::ByName& counts)
     : directory_(std::move(directory)),
       byte_limit_(byte_limit),
-      written_since_look_(int64_t(random_number() % uint64_t(byte_limit / kLooksALimit + 1))),
+      written_since_look_(int64_t(random_number() % uint64_t(byte_limit / kPartsOfLimit + 1))),
       counters_(counts) {
   const std::string refused = open_directory(directory_, directory_fd_, identity_);
   if (refused.empty()) return;
@@ -233,7 +233,7 @@ void DiskCache::say_once(std::atomic<bool>& said, std::string_view what, std::st
 
 // Makes room for as much as is written until the next look.
 void DiskCache::evict_if_over_limit(int64_t just_written) {
-  if (written_since_look_.fetch_add(just_written) + just_written < byte_limit_ / kLooksALimit)
+  if (written_since_look_.fetch_add(just_written) + just_written < byte_limit_ / kPartsOfLimit)
     return;
   written_since_look_ = 0;
   struct CloseDirectory {
@@ -274,7 +274,7 @@ void DiskCache::evict_if_over_limit(int64_t just_written) {
            std::pair(other.used.tv_sec, other.used.tv_nsec);
   });
   for (const Entry& entry : entries) {
-    if (bytes <= byte_limit_ - byte_limit_ / kLooksALimit) break;
+    if (bytes <= byte_limit_ - byte_limit_ / kPartsOfLimit) break;
     if (::unlinkat(directory_fd_, entry.name.c_str(), 0) == 0) increment(counters_.evicted);
     bytes -= entry.bytes;
   }

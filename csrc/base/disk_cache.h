@@ -27,7 +27,8 @@ class DiskCache {
  public:
   // Makes the directory where there is none. It is refused where another user than the process's
   // own could write to it: entries may be machine code. `byte_limit`: from there on the entries
-  // used longest ago are removed.
+  // used longest ago are removed, by who happens to look; a limit lower than before is met when
+  // about an eighth of it was written.
   DiskCache(std::filesystem::path directory, int64_t byte_limit,
             Metrics::ByName& counts = metrics().disk_cache);
   ~DiskCache();
@@ -52,7 +53,7 @@ class DiskCache {
   // The directory itself, whatever its name leads to later. -1 where it was refused.
   int directory_fd_ = -1;
   std::pair<uint64_t, uint64_t> identity_;  // its device and inode
-  // What this process wrote since it last looked at the whole directory. Starts anywhere below what
+  // What this process wrote since it last looked at the whole directory. Starts anywhere up to what
   // makes it look: of many processes that write a little, some look.
   std::atomic<int64_t> written_since_look_;
   // Found once, because that takes a lock.

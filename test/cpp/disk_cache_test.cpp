@@ -192,6 +192,17 @@ TEST_F(DiskCacheTest, OverTheLimitWhatWasUsedLongestAgoGoes) {
   EXPECT_GT(counted("evicted"), 0);
 }
 
+TEST_F(DiskCacheTest, OfManyProcessesThatWriteALittleSomeMakeRoom) {
+  constexpr int64_t kSmallLimit = 8000;
+  const std::string value(200, 'x');
+
+  for (int i = 0; i < 400; ++i)
+    DiskCache(directory_, kSmallLimit).put("source " + std::to_string(i), value);
+
+  EXPECT_GT(counted("evicted"), 0);
+  EXPECT_LT(files().size(), 200U);
+}
+
 TEST_F(DiskCacheTest, FilesOfOthersAreLeftAlone) {
   DiskCache cache(directory_, 1000);
   const fs::path source = directory_ / "kernels.cpp", fresh = directory_ / "kernels.unfinished.cpp";
