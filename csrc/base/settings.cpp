@@ -176,7 +176,7 @@ std::vector<Setting> behaviour_settings() {
   Setting measured_choice = flag(
       "measured_choice", &Config::measured_choice,
       "windows compiled from now on are timed against their operations as library calls, in turns "
-      "over their first runs, and the faster is used");
+      "once they have run for a millisecond, and the faster is used");
   Setting accelerator =
       flag("accelerator", &Config::accelerator,
            "`torch.accelerator` means device `lazy` on a machine that has no other accelerator");

@@ -43,7 +43,8 @@ CompileOptions options_of(const Choice& choice, CompileOptions options) {
   return options;
 }
 
-// A race ends in a run of the script's, which does not wait for the disk.
+// A race ends in a run of the script's, which does not wait for the disk. Where the process ends
+// first, nothing is kept, and the next one measures again.
 class RememberChoice final : public CompileJob {
  public:
   RememberChoice(std::string key, Choice choice)

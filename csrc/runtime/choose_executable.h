@@ -1,4 +1,4 @@
-// The executable of a graph: remembered to be the fastest, or found out by its first runs.
+// The executable of a graph: remembered to be the fastest, or found out by running it.
 #pragma once
 
 #include <memory>

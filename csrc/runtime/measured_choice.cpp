@@ -81,12 +81,12 @@ RunResult MeasuredChoice::run(c10::ArrayRef<at::Tensor> inputs) {
 }
 
 RunResult MeasuredChoice::run_alone(Executable& executable, c10::ArrayRef<at::Tensor> inputs) {
-  if (raced_.load(std::memory_order_relaxed)) [[likely]]
+  if (asked_for_rival_.load(std::memory_order_relaxed)) [[likely]]
     return executable.run(inputs);
   const std::chrono::nanoseconds begin = surroundings_.now();
   RunResult result = executable.run(inputs);
   const int64_t taken = (surroundings_.now() - begin).count();
-  if (alone_ns_.fetch_add(taken) + taken >= kRaceNanoseconds && !raced_.exchange(true))
+  if (alone_ns_.fetch_add(taken) + taken >= kRaceNanoseconds && !asked_for_rival_.exchange(true))
     enqueue_rival({ChoiceKind::kLibraryCalls});
   return result;
 }
@@ -168,7 +168,7 @@ void MeasuredChoice::compile_rival(const Choice& rival) {
   try {
     made = surroundings_.compile(rival);
   } catch (const std::exception&) {
-    // Operations that cannot be left whole: what won stays.
+    // Operations that cannot be left whole, for instance: what won stays.
   }
   Choice choice;
   std::string report;
@@ -182,7 +182,7 @@ void MeasuredChoice::compile_rival(const Choice& rival) {
       return;
     }
     choice = candidates_[Race::kFirst].choice;
-    report = report_;
+    report = report_.empty() ? "nothing to race" : report_;
   }
   finish(choice, report);
 }

@@ -81,25 +81,25 @@ class MeasuredChoice final : public Executable,
   Outcome end_race(Race::Way winner, std::vector<int64_t> give_back);
   std::vector<int64_t> worth_giving_back(Race::Way winner) const;
   void enqueue_rival(Choice choice);
-  void compile_rival(const Choice& choice);
+  void compile_rival(const Choice& rival);
   void finish(const Choice& choice, const std::string& report) const;
 
   std::shared_ptr<Executable> settled() const;
 
   const Surroundings surroundings_;
-  std::atomic<bool> raced_ = false;   // the first rival was asked for
-  std::atomic<int64_t> alone_ns_{0};  // what runs before that took
+  std::atomic<bool> asked_for_rival_ = false;  // for the first one
+  std::atomic<int64_t> alone_ns_{0};           // what runs before that took
   ExecutionLock running_;  // held by who runs, unless that is a winner that is concurrent
   // Guarded by one lock of all choices (measured_choice.cpp); executables are called without it,
   // because only who holds running_ replaces them, and the rival only while there is none:
   std::shared_ptr<Executable> settled_;  // the winner so far; null while a race is on
   std::array<Candidate, 2> candidates_;  // by Race::Way
   Race race_;
-  bool compiled_again_ = false;  // with operations given back
-  bool awaiting_ = false;        // a rival, which was asked for
+  bool compiled_again_ = false;  // it was asked for, with operations given back
+  bool awaiting_ = false;        // a rival was asked for, and is not there yet
   // That the first candidate took.
   std::chrono::nanoseconds least_ = std::chrono::nanoseconds::max();
-  std::string report_;                              // of the races so far
+  std::string report_;  // of the races so far
 };
 
 }  // namespace torch_lazy

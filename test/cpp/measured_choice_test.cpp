@@ -37,7 +37,8 @@ class FakeExecutable final : public Executable {
     return result;
   }
   RunResult run_timed(c10::ArrayRef<at::Tensor> inputs, std::vector<StepTime>& times) override {
-    for (const FakeStep& step : steps_) times.push_back({step.operations, std::chrono::microseconds(step.time)});
+    for (const FakeStep& step : steps_)
+      times.push_back({step.operations, std::chrono::microseconds(step.time)});
     return run(inputs);
   }
 
