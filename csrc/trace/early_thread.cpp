@@ -53,7 +53,9 @@ void look_out(const std::atomic<bool>& flag, bool wanted) {
 
 }  // namespace
 
-EarlyThread::EarlyThread() {
+EarlyThread::EarlyThread() : EarlyThread(!runs_on_one_core()) {}
+
+EarlyThread::EarlyThread(bool has_thread) : has_thread_(has_thread) {
   register_at_fork(
       LockOrder::kLeaf, [this] { mutex_.lock(); }, [this](bool in_child) { after_fork(in_child); });
   const std::lock_guard lock(all().mutex);
@@ -77,8 +79,7 @@ void EarlyThread::after_fork(bool in_child) {
 }
 
 void EarlyThread::post(Task task) {
-  static const bool one_core = runs_on_one_core();
-  if (one_core) return task();
+  if (!has_thread_) return task();
   const Lock lock(mutex_);
   lost_ |= stopped_;
   if (lost_) return;

@@ -1,7 +1,5 @@
 // The thread that gives a device the early stages of one recorder's windows, while the program goes
 // on recording.
-//
-// On a machine with one core there is none: tasks are done by who posts them.
 #pragma once
 
 #include <atomic>
@@ -21,8 +19,10 @@ class EarlyThread {
   // Done one at a time, in the order in which they were posted. May not raise.
   using Task = std::function<void()>;
 
-  // Not while another thread forks: the recording lock is held.
+  // Not while another thread forks: the recording lock is held. `has_thread`: whether there is one.
+  // Without, as by default on a machine with one core, who posts a task does it.
   TORCH_LAZY_API EarlyThread();
+  TORCH_LAZY_API explicit EarlyThread(bool has_thread);
   EarlyThread(const EarlyThread&) = delete;
   EarlyThread& operator=(const EarlyThread&) = delete;
 
@@ -47,6 +47,7 @@ class EarlyThread {
   void after_fork(bool in_child);
   void set_busy(bool busy) { busy_.store(busy, std::memory_order_release); }
 
+  const bool has_thread_;
   std::mutex mutex_;  // guards what follows; the atomic is written under it, and looked at without
   std::deque<Task> tasks_;
   std::atomic<bool> busy_{false};  // there are tasks, or one is being done
