@@ -33,9 +33,8 @@ std::string describe_window(const GraphToCompile& graph) {
                      first == nodes.end() ? "an unknown line" : recorded_at(**first));
 }
 
-const std::string& backend_of(const Choice& choice, const std::string& compiling) {
-  static const std::string reference = kReferenceBackend;
-  return choice.kind == ChoiceKind::kLibraryCalls ? reference : compiling;
+std::string backend_of(const Choice& choice, const std::string& compiling) {
+  return choice.kind == ChoiceKind::kLibraryCalls ? kReferenceBackend : compiling;
 }
 
 CompileOptions options_of(const Choice& choice, CompileOptions options) {
