@@ -91,7 +91,7 @@ def compiled(number):
     names = {'record': record}
     exec(compile('def step(): record()', f'<step {number}>', 'exec'), names)
     return names['step']
-others, steps = ([compiled(i) for i in range(n)] for n in (2000, 300))
+steps, others = ([compiled(i) for i in numbers] for numbers in (range(300), range(300, 2300)))
 for step in others + steps + steps: step()
 )";
   constexpr size_t kSteps = 300;
