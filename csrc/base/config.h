@@ -38,6 +38,7 @@ struct Config {
   // Bytes that the open window keeps alive longer than eager would, at most; 0: by the device's
   // memory, see trace/held_memory.h.
   std::atomic<int64_t> window_bytes{0};
+  std::atomic<int64_t> trace_operations{0};  // see runtime/trace_cache.h; 0: by the memory there is
   std::atomic<int64_t> compile_seconds{60};  // see runtime/compile_watch.h; 0 for no limit
   // From this size on, a kernel may rematerialize what another one made: see
   // passes/rematerialize.h. What a core's cache does not hold until it is read, with all that is

@@ -42,11 +42,12 @@ void unite(std::vector<bool>& a, const std::vector<bool>& b) {
 }  // namespace
 
 CompiledTrace::CompiledTrace(Tape tape, DynamicScalars dynamic_scalars, std::vector<bool> live,
-                             TraceConditions conditions)
+                             TraceConditions conditions, std::shared_ptr<TraceClock> clock)
     : tape_(std::move(tape)),
       dynamic_scalars_(std::move(dynamic_scalars)),
       conditions_(conditions),
       operators_(tape_.hash_of_operators()),
+      clock_(std::move(clock)),
       live_(std::move(live)) {
   if (!dynamic_scalars_.empty()) {
     uint32_t next = 0;

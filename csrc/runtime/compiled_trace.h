@@ -15,6 +15,7 @@
 #include "runtime/compile_queue.h"
 #include "runtime/execution_lock.h"
 #include "runtime/geometry.h"
+#include "runtime/trace_clock.h"
 #include "runtime/trace_conditions.h"
 #include "tape/dynamic_scalars.h"
 #include "tape/source_location.h"
@@ -35,7 +36,8 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
  public:
   // `live`: by storage slot, whether it outlived the window when the trace was taped.
   CompiledTrace(Tape tape, DynamicScalars dynamic_scalars, std::vector<bool> live,
-                TraceConditions conditions);
+                TraceConditions conditions,
+                std::shared_ptr<TraceClock> clock = std::make_shared<TraceClock>());
 
   // Dynamic scalars are 0 on it: the trace has none of its own.
   const Tape& tape() const { return tape_; }
@@ -74,8 +76,15 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
   };
   // Null until compiled, and for a trace whose compile failed.
   std::shared_ptr<const Version> version() const;
+  // It was recorded again.
+  void note_use() { last_use_.store(clock_->tick(), std::memory_order_relaxed); }
+  uint64_t last_use() const { return last_use_.load(std::memory_order_relaxed); }  // by the clock
+  // The cache has no room for it any more: no window that begins from now on is to follow it.
+  void drop() { dropped_.store(true, std::memory_order_relaxed); }
+  bool is_dropped() const { return dropped_.load(std::memory_order_relaxed); }
   // It has run as compiled.
   void note_run() {
+    note_use();
     if (has_run_.load(std::memory_order_relaxed)) [[likely]]
       return;
     if (!has_run_.exchange(true)) count_first_run();
@@ -114,6 +123,7 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
   const DynamicScalars dynamic_scalars_;
   const TraceConditions conditions_;
   const uint64_t operators_;  // their hash
+  const std::shared_ptr<TraceClock> clock_;
   std::vector<uint32_t>
       dynamic_scalar_begins_;  // by operation, and one past; none without dynamic_scalars
   std::vector<std::vector<KnownOutput>> outputs_;              // by operation
@@ -124,6 +134,8 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
   bool failed_ = false;
   std::atomic<bool> finished_{false}, has_run_{false};  // read without the lock
   std::atomic<CompileWhen> queued_{CompileWhen::kNot};
+  std::atomic<uint64_t> last_use_{0};
+  std::atomic<bool> dropped_{false};
 };
 
 // Counts compiles that have ended: where it has not moved, no trace has become ready.

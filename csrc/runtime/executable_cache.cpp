@@ -2,6 +2,8 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -86,10 +88,17 @@ Runnable executable_for(const WindowGraph& window, const TraceConditions& condit
   return made;
 }
 
-void clear_executables() {
-  std::unordered_map<uint64_t, std::vector<Compiled>> dropped;  // destroyed without the lock
+void keep_executables(const std::unordered_set<const Executable*>& used) {
+  std::vector<Compiled> dropped;  // destroyed without the lock
   const std::lock_guard<std::mutex> lock(cache().mutex);
-  dropped.swap(cache().by_hash);
+  for (auto& [hash, same_hash] : cache().by_hash) {
+    const auto unused = std::ranges::partition(same_hash, [&](const Compiled& compiled) {
+      return used.contains(compiled.runnable.executable.get());
+    });
+    std::ranges::move(unused, std::back_inserter(dropped));
+    same_hash.erase(unused.begin(), unused.end());
+  }
+  std::erase_if(cache().by_hash, [](const auto& entry) { return entry.second.empty(); });
 }
 
 }  // namespace torch_lazy

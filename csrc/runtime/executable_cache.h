@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <unordered_set>
 
 #include "backend/backend.h"
 #include "ir/graph_from_tape.h"
@@ -25,7 +26,7 @@ struct Runnable {
 Runnable executable_for(const WindowGraph& window, const TraceConditions& conditions,
                         std::function<std::shared_ptr<torch::jit::Graph>()> make_graph);
 
-// Executables that no trace uses are gone then.
-void clear_executables();
+// Forgets those that are not among `used`.
+void keep_executables(const std::unordered_set<const Executable*>& used);
 
 }  // namespace torch_lazy

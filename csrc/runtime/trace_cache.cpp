@@ -1,10 +1,16 @@
 #include "runtime/trace_cache.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
+#include "base/config.h"
 #include "base/fork.h"
 #include "runtime/compile_policy.h"
 #include "runtime/compile_queue.h"
@@ -25,20 +31,19 @@ using TracesByHash = std::unordered_map<Tape::Hash, std::vector<CachedTrace>, Ta
 // Of one owner.
 struct Traces {
   TracesByHash by_hash;
-  size_t operations = 0;  // of all of them
-  uint64_t generation = 0;
+  size_t count = 0, operations = 0;  // of all of them
+  TraceGeneration generation;
+  std::shared_ptr<TraceClock> clock = std::make_shared<TraceClock>();
+  uint64_t full_until = 0;  // by the clock: before that there is nothing to be dropped
 };
 
 // Global: most traces are shared by the recorders of all threads.
 struct Cache {
   ForkSafeMutex mutex{LockOrder::kTraceCache};  // guards what is below
   std::unordered_map<TraceOwner, Traces> by_owner;
-  std::atomic<uint64_t> shared_generation{0};  // read without the lock
+  // The generation of the shared traces, read without the lock.
+  std::atomic<uint64_t> emptied{0}, dropped{0};
 };
-
-// A trace of a thousand operations takes about 1 MB with its plan. A script that makes more traces
-// than this recompiles what it still uses.
-constexpr size_t kMostOperations = 200'000;
 
 Cache& cache() {
   static Cache* const instance = new Cache;
@@ -48,28 +53,74 @@ Cache& cache() {
 // Made when the library is loaded: what is made during a fork is not covered by it.
 [[maybe_unused]] Cache& made_at_load = cache();
 
-// The cache's lock is held.
+size_t most_operations() {
+  if (const int64_t set = config().trace_operations.load(std::memory_order_relaxed))
+    return size_t(set);
+  constexpr size_t kLeast = 200'000, kBytesOfAnOperation = 1024, kShareOfMemory = 32;
+  static const size_t memory = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
+  return std::max(kLeast, memory / kShareOfMemory / kBytesOfAnOperation);
+}
+
+// The cache's lock is held here and in what follows.
 CachedTrace* find(Traces& traces, const Tape& tape, const DynamicScalars& dynamic_scalars,
                   const TraceConditions& conditions) {
-  for (CachedTrace& cached : traces.by_hash[tape.hash()])
+  const auto same_hash = traces.by_hash.find(tape.hash());
+  if (same_hash == traces.by_hash.end()) return nullptr;
+  for (CachedTrace& cached : same_hash->second)
     if (cached.trace->dynamic_scalars() == dynamic_scalars &&
         cached.trace->conditions() == conditions && cached.trace->tape().same_words(tape))
       return &cached;
   return nullptr;
 }
 
-// The cache's lock is held. Returns what was there.
+void publish(TraceOwner owner, TraceGeneration generation) {
+  if (owner) return;
+  cache().emptied = generation.emptied;
+  cache().dropped = generation.dropped;
+}
+
+// Returns what was there, to be destroyed without the lock: what backends made is among it.
 TracesByHash clear(TraceOwner owner, Traces& traces) {
-  clear_executables();
-  traces.operations = 0;
-  ++traces.generation;
-  if (!owner) cache().shared_generation = traces.generation;
+  traces.count = traces.operations = 0;
+  traces.full_until = 0;
+  ++traces.generation.emptied;
+  publish(owner, traces.generation);
   return std::exchange(traces.by_hash, {});
 }
 
-// The cache's lock is held.
-void make_room(TraceOwner owner, Traces& traces) {
-  if (traces.operations > kMostOperations) clear(owner, traces);
+void forget_unused_executables() {
+  std::unordered_set<const Executable*> used;
+  for (const auto& [owner, traces] : cache().by_owner)
+    for (const auto& [hash, same_hash] : traces.by_hash)
+      for (const CachedTrace& cached : same_hash)
+        if (const auto version = cached.trace->version()) used.insert(version->executable.get());
+  keep_executables(used);
+}
+
+// Returns what has left, as clear() does.
+std::vector<CachedTrace> drop_unused(TraceOwner owner, Traces& traces) {
+  const uint64_t now = traces.clock->now();
+  const size_t count = traces.count;
+  std::vector<CachedTrace> dropped;
+  for (auto& [hash, same_hash] : traces.by_hash) {
+    const auto unused = std::ranges::partition(same_hash, [&](const CachedTrace& cached) {
+      return is_in_use(cached.trace->last_use(), now, count);
+    });
+    std::ranges::move(unused, std::back_inserter(dropped));
+    same_hash.erase(unused.begin(), unused.end());
+  }
+  traces.full_until = now + count;
+  if (dropped.empty()) return dropped;
+  std::erase_if(traces.by_hash, [](const auto& entry) { return entry.second.empty(); });
+  for (const CachedTrace& cached : dropped) {
+    cached.trace->drop();
+    --traces.count;
+    traces.operations -= cached.trace->tape().size();
+  }
+  ++traces.generation.dropped;
+  publish(owner, traces.generation);
+  forget_unused_executables();
+  return dropped;
 }
 
 }  // namespace
@@ -83,15 +134,23 @@ std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const Tape& reco
   if (!dynamic_scalars.empty()) masked = recorded.prefix(recorded.size());
   for (const DynamicScalar& number : dynamic_scalars) masked.clear_word(number.word);
   const Tape& tape = dynamic_scalars.empty() ? recorded : masked;
+  std::vector<CachedTrace> dropped;  // destroyed without the lock
   const std::lock_guard<std::mutex> lock(cache().mutex);
   Traces& traces = cache().by_owner[owner];
   CachedTrace* cached = find(traces, tape, dynamic_scalars, conditions);
   if (!cached) {
-    make_room(owner, traces);
+    if (traces.operations >= most_operations() && traces.clock->now() >= traces.full_until)
+      dropped = drop_unused(owner, traces);
+    if (traces.operations >= most_operations()) {
+      traces.clock->tick();
+      return nullptr;
+    }
+    ++traces.count;
     traces.operations += tape.size();
     cached = &traces.by_hash[tape.hash()].emplace_back(CachedTrace{std::make_shared<CompiledTrace>(
-        tape.prefix(tape.size()), dynamic_scalars, live, conditions)});
+        tape.prefix(tape.size()), dynamic_scalars, live, conditions, traces.clock)});
   }
+  cached->trace->note_use();
   if (cached->trace->finished()) return cached->trace;
   ++cached->recordings;
   cached->spent += spent;
@@ -116,16 +175,19 @@ void queue_all_compiles() {
 
 void forget_traces() {
   forget_compiled();
-  std::vector<TracesByHash> dropped;  // destroyed without the lock: what backends made is among it
+  std::vector<TracesByHash> dropped;  // destroyed without the lock
   const std::lock_guard<std::mutex> lock(cache().mutex);
   for (auto& [owner, traces] : cache().by_owner) dropped.push_back(clear(owner, traces));
+  forget_unused_executables();
 }
 
-uint64_t trace_generation(TraceOwner owner) {
-  if (!owner) return cache().shared_generation.load(std::memory_order_acquire);
+TraceGeneration trace_generation(TraceOwner owner) {
+  if (!owner)
+    return {cache().emptied.load(std::memory_order_acquire),
+            cache().dropped.load(std::memory_order_acquire)};
   const std::lock_guard<std::mutex> lock(cache().mutex);
   const auto found = cache().by_owner.find(owner);
-  return found == cache().by_owner.end() ? 0 : found->second.generation;
+  return found == cache().by_owner.end() ? TraceGeneration() : found->second.generation;
 }
 
 void drop_traces(TraceOwner owner) {

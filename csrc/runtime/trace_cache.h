@@ -1,4 +1,10 @@
-// All traces that were seen at least twice, most of them shared by the recorders of all threads.
+// The traces that were seen at least twice, most of them shared by the recorders of all threads.
+//
+// There is room for so many operations of them (config.trace_operations), since a window of a
+// thousand takes about 1 MB with its plan. Once that is used up, traces that have not been used for
+// long make room for new ones. Where all are in use, new ones are turned away and stay eager: a
+// script whose windows do not all fit would otherwise compile them again and again, each to be
+// dropped before it is back.
 #pragma once
 
 #include <chrono>
@@ -15,9 +21,9 @@ namespace torch_lazy {
 // executables are shared all the same: one is a function of its graph.
 using TraceOwner = const void*;
 
-// The compiled trace with these words, whatever the dynamic scalars, made if there is none yet. One
-// that is shared is queued for compiling once that pays, one with an owner at once. `spent`: how
-// long its recording took.
+// The compiled trace with these words, whatever the dynamic scalars, made if there is none yet;
+// null where there is no room for it. One that is shared is queued for compiling once that pays,
+// one with an owner at once. `spent`: how long its recording took.
 std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const Tape& tape,
                                               const DynamicScalars& dynamic_scalars,
                                               const std::vector<bool>& live,
@@ -31,9 +37,13 @@ TORCH_LAZY_MODULE_API void queue_all_compiles();
 // that repeat are compiled again.
 void forget_traces();
 
-// Changes when the owner's traces were dropped, also because they had grown too many: whoever knows
-// them forgets them.
-uint64_t trace_generation(TraceOwner owner);
+// Changes when traces of the owner's left the cache: whoever knows them forgets all where it was
+// emptied, and else those that are dropped (CompiledTrace::is_dropped).
+struct TraceGeneration {
+  uint64_t emptied = 0, dropped = 0;
+  bool operator==(const TraceGeneration&) const = default;
+};
+TraceGeneration trace_generation(TraceOwner owner);
 
 // The owner has no traces from now on.
 void drop_traces(TraceOwner owner);

@@ -177,6 +177,23 @@ void KnownTraces::insert(const std::shared_ptr<CompiledTrace>& trace,
   has_dynamic_scalars_ |= !trace->dynamic_scalars().empty();
 }
 
+void KnownTraces::forget_dropped_traces() {
+  std::vector<Segment::End> kept;
+  std::vector<const Segment*> segments{&root_};
+  while (!segments.empty()) {
+    const Segment* const segment = segments.back();
+    segments.pop_back();
+    for (const Segment::End& end : segment->ends_)
+      if (end.trace && !end.trace->is_dropped()) kept.push_back({end.trace, end.automatic, {}});
+    for (const auto& exits : segment->side_exits_)
+      for (const auto& [hash, exit] : exits.by_words) segments.push_back(exit.get());
+  }
+  // Hashes may differ from process to process, uses do not.
+  std::ranges::sort(kept, std::ranges::greater(), [](auto& end) { return end.trace->last_use(); });
+  *this = KnownTraces();
+  for (const Segment::End& end : kept) insert(end.trace, end.automatic);
+}
+
 bool follows(const CompiledTrace& trace, const Tape& tape, size_t from) {
   if (tape.size() > trace.tape().size()) return false;
   for (size_t i = from; i < tape.size(); ++i) {

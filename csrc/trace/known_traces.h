@@ -159,6 +159,8 @@ class KnownTraces {
  public:
   // Makes the trace matchable from the root on.
   void insert(const std::shared_ptr<CompiledTrace>& trace, std::optional<FlushReason> automatic);
+  // What is known of the places where windows begin and go on is forgotten with them.
+  void forget_dropped_traces();
   bool empty() const { return root_.side_exits_[0].by_words.empty(); }
   Cursor start() { return Cursor(this); }
 

@@ -7,17 +7,25 @@
 namespace torch_lazy {
 
 KnownTraces* Learner::start_window(const TraceKey& key) {
-  forget_if_cache_was_emptied();
+  forget_dropped_traces();
   admit_ready_traces();
   if (config().defer == Defer::kNever) return nullptr;
   const auto known = known_.find(key);
   return known != known_.end() ? &known->second : nullptr;
 }
 
-void Learner::forget_if_cache_was_emptied() {
-  const uint64_t generation = trace_generation(owner_);
+void Learner::forget_dropped_traces() {
+  const TraceGeneration generation = trace_generation(owner_);
   if (generation == generation_) return;
-  forget();
+  if (generation.emptied != generation_.emptied) {
+    forget();
+  } else {
+    for (auto& [key, known] : known_) known.forget_dropped_traces();
+    std::erase_if(awaited_, [&](const Awaited& awaited) {
+      return awaited.trace->is_dropped() && awaited_traces_.erase(awaited.trace.get()) > 0;
+    });
+    stretches_.clear();  // where traces stand by their addresses
+  }
   generation_ = generation;
 }
 
@@ -28,7 +36,7 @@ void Learner::begin_thread() {
 }
 
 void Learner::forget() {
-  generation_ = 0;
+  generation_ = {};
   finished_seen_ = 0;
   known_.clear();
   awaited_.clear();
@@ -97,6 +105,12 @@ WindowState Learner::record_profile(Window& window, std::optional<FlushReason> a
   auto trace = compiled_trace(owner_, tape, history->dynamic_scalars(words), window.live(),
                               {window.device(), window.key().state.deterministic_algorithms()},
                               window.age());
+  if (!trace) {
+    increment(metrics().fallbacks["window not kept"]);
+    seams_.note_repeated();
+    stretches_.note_repeated(tape, tape.hash().low);
+    return WindowState::kWarm;
+  }
   note_repeated(tape, *trace);
   await(window.key(), std::move(trace), automatic);
   return WindowState::kWarm;

@@ -65,7 +65,7 @@ class Learner {
   };
 
   void forget();
-  void forget_if_cache_was_emptied();
+  void forget_dropped_traces();
   void admit_ready_traces();
   void await(const TraceKey& key, std::shared_ptr<CompiledTrace> trace,
              std::optional<FlushReason> automatic);
@@ -75,7 +75,7 @@ class Learner {
   std::vector<Awaited> awaited_;
   std::unordered_set<const CompiledTrace*> awaited_traces_;  // of `awaited_`
   uint64_t finished_seen_ = 0;  // finished_compiles() when `awaited_` was last looked through
-  uint64_t generation_ = 0;     // of the traces here, see trace_generation()
+  TraceGeneration generation_;  // of the traces here
   Seams seams_;
   Stretches stretches_;
   // By hash, windows between two flushes for other reasons than seams that are given other sizes
