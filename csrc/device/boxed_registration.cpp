@@ -13,6 +13,7 @@
 #include "device/boxed.h"
 #include "device/dispatched_operation.h"
 #include "device/lazy_storage.h"
+#include "device/new_operators.h"
 #include "device/past_autograd.h"
 #include "device/register.h"
 #include "ops/attention_operator.h"
@@ -166,6 +167,7 @@ void register_device() {
   register_sparse_operators();
   register_nested_operators();
   register_boxed_kernels();
+  watch_for_new_operators();
   register_quantized_operators();
   register_composites();
   register_attention();

@@ -18,6 +18,7 @@
 #include "backend/execution_device.h"
 #include "device/encode_argument.h"
 #include "device/inspected_arguments.h"
+#include "device/new_operators.h"
 
 namespace torch_lazy {
 
@@ -26,6 +27,7 @@ class Call {
   explicit Call(const OperatorInfo& op)
       : op_(op), recorder_(Recorder::current()), arguments_(recorder_, op) {
     __builtin_prefetch(&op);
+    look_at_new_operators();
   }
   ~Call();
   Call(const Call&) = delete;

@@ -139,3 +139,34 @@ def test_an_operator_is_cast_under_autocast_where_that_is_registered(device, def
         assert halved(torch.ones(2).to(device)).dtype == torch.bfloat16
         assert halved(torch.ones(2)).dtype == torch.float32
     assert halved(torch.ones(2).to(device)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("key", ["CompositeExplicitAutograd", "CompositeImplicitAutograd"])
+def test_an_operator_with_a_kernel_for_the_cpu_runs_that_beside_a_composite_one(
+    device, library, key
+):
+    ran = []
+    library.define("faster(Tensor x) -> Tensor")
+    library.impl("faster", lambda x: ran.append("composite") or x + 1, key)
+    library.impl("faster", lambda x: ran.append(x.device.type) or x + 1, "CPU")
+    x = torch.ones(3, device=device)
+
+    result = getattr(torch.ops, LIBRARY).faster(x)
+
+    assert ran == ["cpu"]
+    assert result.device == x.device
+    assert result.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_the_parts_of_an_operator_without_a_kernel_of_its_own_are_recorded(device, library):
+    ran = []
+    library.define("composed(Tensor x) -> Tensor")
+    library.impl(
+        "composed", lambda x: ran.append(x.device.type) or x + 1, "CompositeExplicitAutograd"
+    )
+    x = torch.ones(3, device=device)
+
+    result = getattr(torch.ops, LIBRARY).composed(x)
+
+    assert ran == [x.device.type]
+    assert result.tolist() == [2.0, 2.0, 2.0]
