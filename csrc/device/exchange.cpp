@@ -13,10 +13,9 @@ namespace torch_lazy {
 namespace {
 
 LazyStorage& checked_storage(const c10::Storage& storage) {
-  c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
-  TORCH_CHECK_TYPE(typeid(*impl) == typeid(LazyStorage),
-                   "expected a storage of device lazy but got one on ", storage.device());
-  return *static_cast<LazyStorage*>(impl);
+  TORCH_CHECK_TYPE(has_buffer(storage), "expected a storage of device lazy but got one on ",
+                   storage.device());
+  return *static_cast<LazyStorage*>(storage.unsafeGetStorageImpl());
 }
 
 at::Tensor bytes_of(const c10::Storage& buffer) {
@@ -42,6 +41,11 @@ void own(const c10::Storage& buffer) {
 }
 
 }  // namespace
+
+bool has_buffer(const c10::Storage& storage) {
+  c10::StorageImpl& impl = *storage.unsafeGetStorageImpl();
+  return typeid(impl) == typeid(LazyStorage);
+}
 
 c10::Storage storage_buffer(const c10::Storage& storage, bool shared) {
   StorageState& state = checked_storage(storage).state;

@@ -15,6 +15,10 @@ TORCH_LAZY_MODULE_API at::Tensor export_inner(const at::Tensor& lazy);
 // call.
 TORCH_LAZY_MODULE_API at::Tensor import_inner(const at::Tensor& inner);
 
+// Whether the storage, of any device, is a lazy one with memory inside. That of a tensor subclass
+// which wraps others has a device only.
+TORCH_LAZY_MODULE_API bool has_buffer(const c10::Storage& storage);
+
 // The backend's memory of a lazy storage, after the pending work on it. For as long as operations
 // are deferred the memory may be behind, so the caller reads or writes it at once; whoever keeps it
 // asks for `shared`, and from then on operations on it run at the call. The buffer keeps its

@@ -215,6 +215,7 @@ PYBIND11_MODULE(_C, module) {
   module.def("graphs", &graphs);
   module.def("export_inner", &export_inner, ReleaseGil());
   module.def("import_inner", &import_inner, ReleaseGil());
+  module.def("has_buffer", &has_buffer);
   module.def("storage_buffer", &storage_buffer, py::arg("storage"), py::arg("shared") = false,
              ReleaseGil());
   module.def("storage_over", &storage_over);

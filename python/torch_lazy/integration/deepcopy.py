@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from torch_lazy.integration.storage import has_buffer
+
 _Memo = dict[int, Any]
 
 
@@ -24,7 +26,7 @@ def _has_lazy_storage(tensor: torch.Tensor) -> bool:
         and tensor.layout is torch.strided
         and not tensor.is_nested
         and torch._C._has_storage(tensor)
-        and tensor.untyped_storage().device.type == "lazy"
+        and has_buffer(tensor.untyped_storage())
     )
 
 

@@ -23,9 +23,22 @@ def _is_lazy(storage: UntypedStorage) -> bool:
     return storage.device.type == "lazy"
 
 
+def has_buffer(storage: UntypedStorage) -> bool:
+    """Whether the storage is a lazy one with bytes, not that of a subclass which wraps tensors.
+
+    Such a one has nothing but a device, and PyTorch's own methods say of it what they say on the
+    CPU.
+    """
+    if not _is_lazy(storage):
+        return False
+    from torch_lazy import _C
+
+    return _C.has_buffer(storage)
+
+
 def _bytes_of(storage: UntypedStorage, shared: bool = False) -> UntypedStorage:
     """The CPU storage with the bytes: a lazy storage's buffer, any other storage itself."""
-    if not _is_lazy(storage):
+    if not has_buffer(storage):
         return storage
     from torch_lazy import _C
 
@@ -48,7 +61,7 @@ def _on_the_buffer(original: Callable[..., Any], shared: bool = False) -> Callab
 
     @functools.wraps(original)
     def method(self: UntypedStorage, *args: Any, **kwargs: Any) -> Any:
-        if not _is_lazy(self):
+        if not has_buffer(self):
             return original(self, *args, **kwargs)
         buffer = memory_for_others(self) if shared else _bytes_of(self)
         result = original(buffer, *args, **kwargs)
@@ -62,7 +75,7 @@ def _from_the_host(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def method(self: UntypedStorage, *args: Any, **kwargs: Any) -> Any:
-        storage = _bytes_of(self).cpu() if _is_lazy(self) else self
+        storage = _bytes_of(self).cpu() if has_buffer(self) else self
         return original(storage, *args, **kwargs)
 
     return method
@@ -73,7 +86,7 @@ def _through_the_host(original: Callable[..., UntypedStorage]) -> Callable[..., 
 
     @functools.wraps(original)
     def method(self: UntypedStorage, *args: Any, **kwargs: Any) -> UntypedStorage:
-        if not _is_lazy(self):
+        if not has_buffer(self):
             return original(self, *args, **kwargs)
         buffer = _bytes_of(self)
         host = buffer.cpu()
@@ -120,7 +133,7 @@ def _copy_(original: Callable[..., UntypedStorage]) -> Callable[..., UntypedStor
 def _getitem(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def __getitem__(self: UntypedStorage, index: Any) -> Any:
-        if not _is_lazy(self):
+        if not has_buffer(self):
             return original(self, index)
         if not isinstance(index, slice):
             return original(_bytes_of(self), index)
@@ -135,7 +148,7 @@ def _getitem(original: Callable[..., Any]) -> Callable[..., Any]:
 def _resize_(original: Callable[..., UntypedStorage]) -> Callable[..., UntypedStorage]:
     @functools.wraps(original)
     def resize_(self: UntypedStorage, size: int) -> UntypedStorage:
-        if not _is_lazy(self):
+        if not has_buffer(self):
             return original(self, size)
         if not isinstance(size, int):
             raise TypeError(f"resize_ expects a number of bytes, but got {size!r}")
@@ -153,9 +166,11 @@ def _to(original: Callable[..., UntypedStorage]) -> Callable[..., UntypedStorage
         there = torch.device(device)
         if there.type == "lazy":
             return (
-                self if _is_lazy(self) else UntypedStorage(self.nbytes(), device=there).copy_(self)
+                self
+                if has_buffer(self)
+                else UntypedStorage(self.nbytes(), device=there).copy_(self)
             )
-        if _is_lazy(self):
+        if has_buffer(self):
             return original(self.cpu(), device=there, non_blocking=non_blocking)
         return original(self, device=there, non_blocking=non_blocking)
 
@@ -179,7 +194,7 @@ def _new_shared(original: Callable[..., UntypedStorage]) -> Callable[..., Untype
 def _new_empty(original: Callable[..., UntypedStorage]) -> Callable[..., UntypedStorage]:
     @functools.wraps(original)
     def new(self: UntypedStorage) -> UntypedStorage:
-        return UntypedStorage(0, device=self.device) if _is_lazy(self) else original(self)
+        return UntypedStorage(0, device=self.device) if has_buffer(self) else original(self)
 
     return new
 
@@ -204,7 +219,7 @@ def _through_the_buffer(original: Callable[[torch.Tensor], Any]) -> Callable[[to
 
     @functools.wraps(original)
     def of(tensor: torch.Tensor) -> Any:
-        if tensor.device.type != "lazy":
+        if tensor.device.type != "lazy" or not has_buffer(tensor.untyped_storage()):
             return original(tensor)
         buffer = _bytes_of(tensor.untyped_storage())
         return original(torch.empty(0, dtype=torch.uint8, device=buffer.device).set_(buffer))
