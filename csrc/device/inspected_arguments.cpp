@@ -208,7 +208,11 @@ void InspectedArguments::poison_again() {
 // what the other becomes.
 bool InspectedArguments::rebinds_twice() const {
   if (!op_.may_rebind) return false;
-  for (size_t i = 0; i < tensors_.size(); ++i)
+  // Of arguments that are only read, a tensor given twice does not matter. Those of out= come last.
+  const auto& arguments = op_.handle.schema().arguments();
+  const auto out = std::ranges::find_if(arguments, &c10::Argument::is_out);
+  const size_t first = out == arguments.end() ? 0 : start(size_t(out - arguments.begin()));
+  for (size_t i = first; i < tensors_.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (tensors_[i] && tensors_[i] == tensors_[j]) return true;
   return false;

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from behaviour import each_run, same, same_on
+from behaviour import deferred, each_run, same, same_on, wait_for_compiles
 
 MUTATIONS = {
     "t_": lambda t: t.t_(),
@@ -107,6 +107,37 @@ def test_out_is_resized_to_the_result(device):
         )
         torch.max(x, 1, out=(values, indices))
         return out, empty, wrong, values, indices
+
+    same_on(device, program)
+
+
+@pytest.mark.recording
+def test_out_does_not_part_a_window_where_what_is_read_is_given_twice(device):
+    x = torch.arange(9.0).reshape(3, 3).to(device)
+    product, result = torch.empty_like(x), torch.empty_like(x)
+
+    def step():
+        torch.addmm(x, x, x, out=product)
+        return torch.mul(product, product, out=result)
+
+    expected = torch.addmm(x.cpu(), x.cpu(), x.cpu()) ** 2
+    for _ in range(4):
+        same(step().cpu(), expected)
+        wait_for_compiles()
+    assert deferred(step) == 2
+
+
+def test_out_that_is_read_too_is_as_on_the_cpu(device):
+    def program(where):
+        x = torch.arange(4.0).reshape(2, 2).to(where)
+        torch.mm(x, x.clone(), out=x[:])
+        torch.add(x, 1, out=x)
+        values = torch.empty(2, device=where)
+        try:
+            torch.max(x, 1, out=(values, values))
+        except RuntimeError as error:
+            return x, str(error)
+        return x, values
 
     same_on(device, program)
 

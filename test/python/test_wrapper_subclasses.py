@@ -1,4 +1,4 @@
-"""Tensor subclasses that wrap others and have no memory of their own: quantized weights, DTensors."""
+"""Subclasses that wrap tensors and have no memory of their own: quantized weights, DTensors."""
 
 from __future__ import annotations
 
