@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace torch_lazy {
@@ -25,6 +26,13 @@ const std::unordered_map<std::string, std::vector<std::string>>& table() {
           {"aten::addcmul", {"value"}},
           {"aten::addcdiv", {"value"}},
           {"aten::lerp", {"weight"}},
+          {"aten::pow", {"self"}},
+          {"aten::eq", {"other"}},
+          {"aten::ne", {"other"}},
+          {"aten::lt", {"other"}},
+          {"aten::le", {"other"}},
+          {"aten::gt", {"other"}},
+          {"aten::ge", {"other"}},
           {"aten::clamp", {"min", "max"}},
           {"aten::clamp_min", {"min"}},
           {"aten::clamp_max", {"max"}},
@@ -43,8 +51,17 @@ const std::unordered_map<std::string, std::vector<std::string>>& table() {
           {"aten::_foreach_lerp", {"weight"}},
           {"aten::_foreach_clamp_min", {"scalar", "scalars"}},
           {"aten::_foreach_clamp_max", {"scalar", "scalars"}},
+          {"aten::_foreach_maximum", {"scalar", "scalars"}},
+          {"aten::_foreach_minimum", {"scalar", "scalars"}},
       };
   return *arguments;
+}
+
+// That of the in-place variant is the same.
+std::string name_of(const c10::FunctionSchema& schema) {
+  std::string name = schema.name();
+  if (name.back() == '_') name.pop_back();
+  return name;
 }
 
 bool is_scalar(const c10::Type& type) {
@@ -58,17 +75,21 @@ bool takes_number(const c10::Argument& argument, const c10::FunctionSchema& sche
   if (const auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
   if (const auto list = type->cast<c10::ListType>()) return is_scalar(*list->getElementType());
   const auto& returns = schema.returns();
-  const bool one_tensor =
-      returns.size() == 1 && returns[0].type()->kind() == c10::TypeKind::TensorType;
+  const bool one_tensor = !is_comparison(schema) && returns.size() == 1 &&
+                          returns[0].type()->kind() == c10::TypeKind::TensorType;
   return is_scalar(*type) || (one_tensor && type->kind() == c10::TypeKind::TensorType);
 }
 
 }  // namespace
 
+bool is_comparison(const c10::FunctionSchema& schema) {
+  static const auto* const names = new std::unordered_set<std::string>{
+      "aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge"};
+  return names->contains(name_of(schema));
+}
+
 uint32_t dynamic_scalar_arguments(const c10::FunctionSchema& schema) {
-  std::string name = schema.name();
-  if (name.back() == '_') name.pop_back();
-  const auto found = table().find(name);
+  const auto found = table().find(name_of(schema));
   if (found == table().end()) return 0;
   uint32_t dynamic = 0;
   for (size_t i = 0; i < schema.arguments().size(); ++i) {

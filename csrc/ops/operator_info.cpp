@@ -131,6 +131,7 @@ OperatorInfo make_info(const c10::OperatorHandle& handle) {
           rebinds,
           fills_new_memory(schema),
           dynamic_scalar_arguments(schema),
+          is_comparison(schema),
           name_takes_cpu_tensors(name),
           counts_versions(handle, effects),
           index_rule(schema.name()),

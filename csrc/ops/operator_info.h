@@ -42,6 +42,7 @@ struct alignas(64) OperatorInfo {
   // Schema arguments, one bit each, whose numbers may be dynamic; see
   // ops/dynamic_scalar_arguments.h.
   uint32_t dynamic_scalar_arguments;
+  bool compares;  // see is_comparison() there
   // Accepts tensors on the CPU beside lazy ones, whatever their size.
   bool takes_cpu_tensors;
   // A composite that PyTorch would take apart above version counting: each tensor it writes counts

@@ -75,9 +75,9 @@ class Walker {
 };
 
 // Enters the dtypes of what the operation made, and says whether all it returned, or all it was
-// given where it returns nothing, has a dtype that numbers may be dynamic for.
-bool take_outputs(c10::ArrayRef<OutputSummary> outputs, const Walker::Tensors& tensors,
-                  std::vector<c10::ScalarType>& dtypes) {
+// given where it returns nothing or compares, has a dtype that numbers may be dynamic for.
+bool take_outputs(const OperatorInfo& op, c10::ArrayRef<OutputSummary> outputs,
+                  const Walker::Tensors& tensors, std::vector<c10::ScalarType>& dtypes) {
   using Kind = OutputMetadata::Kind;
   bool dynamic = true;
   for (const OutputSummary& output : outputs) {
@@ -90,7 +90,7 @@ bool take_outputs(c10::ArrayRef<OutputSummary> outputs, const Walker::Tensors& t
     dtypes[output.value] = output.dtype;
     dynamic &= may_have_dynamic_scalars(output.dtype);
   }
-  if (outputs.empty())
+  if (outputs.empty() || op.compares)
     dynamic = std::all_of(tensors.begin(), tensors.end(), may_have_dynamic_scalars);
   return dynamic;
 }
@@ -124,11 +124,12 @@ std::vector<uint32_t> dynamic_scalar_words(const Tape& tape) {
   c10::SmallVector<OutputSummary, 8> outputs;
   for (size_t i = 0; i < last; ++i) {
     const size_t before = numbers.size();
+    const OperatorInfo& op = *tape.entry(i).op;
     Walker walker(tape.words(i), &dtypes);
-    walker.walk(tape.entry(i).op->dynamic_scalar_arguments, tape.words_begin(i), numbers);
+    walker.walk(op.dynamic_scalar_arguments, tape.words_begin(i), numbers);
     outputs.clear();
     summarize_outputs(tape.outputs(i), outputs);
-    if (!take_outputs(outputs, walker.tensors(), dtypes)) numbers.resize(before);
+    if (!take_outputs(op, outputs, walker.tensors(), dtypes)) numbers.resize(before);
   }
   return numbers;
 }

@@ -199,6 +199,15 @@ FILLS = {
     "addcdiv": lambda x, k: x.addcdiv(x, x + 7, value=k),
     "div_": lambda x, k: x.tanh().div_(k),
     "foreach": lambda x, k: torch._foreach_mul([x, x + 1], [k, 2.0])[1],
+    "foreach, maximum": lambda x, k: torch._foreach_maximum([x, x + 1], k)[1],
+    "foreach, minimum": lambda x, k: torch._foreach_minimum([x, x + 1], [k, 2.0])[0],
+    "base of a power": lambda x, k: k**x,
+    "eq": lambda x, k: (x == k) | (x * k == k),
+    "ne": lambda x, k: torch.where(x != k, x, 1.0),
+    "lt": lambda x, k: (x < k).float() * x,
+    "le": lambda x, k: x <= k,
+    "gt": lambda x, k: (x > k).sum(),
+    "ge_": lambda x, k: x.tanh().ge_(k),
 }
 
 
@@ -242,6 +251,16 @@ def test_exponents_are_not_promoted(device):
     results = never_promoted(lambda k: (x**k).cpu(), numbers)
 
     same(results, [x.cpu() ** k for k in numbers])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int64])
+def test_numbers_that_other_dtypes_are_compared_with_are_not_promoted(device, dtype):
+    x = torch.arange(-9, 58).to(dtype).to(device)
+    numbers = [0.1, 0.2, 2.3, 4.004]
+
+    results = never_promoted(lambda k: (x > k).cpu(), numbers)
+
+    same(results, [x.cpu() > k for k in numbers])
 
 
 def test_numbers_in_half_precision_are_not_promoted(device):
