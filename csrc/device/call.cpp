@@ -67,7 +67,7 @@ std::span<at::Tensor> Call::deferred_outputs(bool arguments_too) {
     if (output.kind == Kind::kArgument || output.kind == Kind::kArgumentRebound) {
       LazyTensorImpl& impl = *arguments[output.source];
       if (output.kind == Kind::kArgumentRebound) {
-        impl.rebind(output);
+        impl.rebind(output.storage_bytes, *output.geometry, output.offset);
         operation_->bind_output(output, impl.binding, impl.state());
       }
       outputs_.push_back(arguments_too ? tensor_argument(output.source) : at::Tensor());
@@ -90,7 +90,7 @@ std::span<at::Tensor> Call::deferred_outputs(bool arguments_too) {
       offset += byte_offset(base);
     }
     auto& impl = *static_cast<LazyTensorImpl*>(made.unsafeGetTensorImpl());
-    impl.take_geometry(output.geometry, offset == 0 ? 0 : offset / int64_t(dtype.itemsize()));
+    impl.take_geometry(*output.geometry, offset == 0 ? 0 : offset / int64_t(dtype.itemsize()));
     if ((output.flags | tensor_flags(impl)) & (kConj | kNeg)) {
       impl._set_conj((output.flags & kConj) != 0);
       impl._set_neg((output.flags & kNeg) != 0);

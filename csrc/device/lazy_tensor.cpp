@@ -125,10 +125,10 @@ void LazyTensorImpl::take_geometry(const Geometry& geometry, int64_t offset) {
   is_non_overlapping_and_dense_ = geometry.non_overlapping_and_dense;
 }
 
-void LazyTensorImpl::rebind(const OutputMetadata& metadata) {
+void LazyTensorImpl::rebind(int64_t storage_bytes, const Geometry& geometry, int64_t offset) {
   inner_ = at::Tensor();
-  lazy_storage().set_nbytes(size_t(metadata.storage_bytes));
-  set_sizes_and_strides(metadata.sizes, metadata.strides, metadata.offset / int64_t(itemsize()));
+  lazy_storage().set_nbytes(size_t(storage_bytes));
+  take_geometry(geometry, offset / int64_t(itemsize()));
   tell_holder();
 }
 

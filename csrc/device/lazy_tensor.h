@@ -48,8 +48,8 @@ class LazyTensorImpl final : public c10::TensorImpl {
   bool heal_if_overwritten();
   // Sets sizes, strides and offset (in elements), with all that was computed of them.
   void take_geometry(const Geometry& geometry, int64_t offset);
-  // Gives this tensor new metadata without running anything.
-  void rebind(const OutputMetadata& metadata);
+  // Gives this tensor new metadata without running anything. `offset`: in bytes.
+  void rebind(int64_t storage_bytes, const Geometry& geometry, int64_t offset);
 
   // For a tensor whose object PyTorch made, see stand_in.h. `like` has the storage of a lazy
   // tensor.

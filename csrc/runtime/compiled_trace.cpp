@@ -1,6 +1,6 @@
 #include "runtime/compiled_trace.h"
 
-#include <iterator>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -58,10 +58,17 @@ CompiledTrace::CompiledTrace(Tape tape, DynamicScalars dynamic_scalars, std::vec
     }
     dynamic_scalar_begins_.push_back(next);
   }
-  outputs_.reserve(tape_.size());
+  outputs_.reserve(tape_.size());  // most operations return one tensor
+  outputs_ends_.reserve(tape_.size());
+  std::map<std::pair<Dims, Dims>, const Geometry*> known;
   for (size_t i = 0; i < tape_.size(); ++i) {
-    std::vector<OutputMetadata> outputs = decode_outputs(tape_.outputs(i));
-    outputs_.emplace_back(std::move_iterator(outputs.begin()), std::move_iterator(outputs.end()));
+    for (const OutputMetadata& output : decode_outputs(tape_.outputs(i))) {
+      const Geometry*& geometry = known[{output.sizes, output.strides}];
+      if (!geometry)
+        geometry = &geometries_.emplace_back(geometry_of(output.sizes, output.strides));
+      outputs_.push_back({output, geometry});
+    }
+    outputs_ends_.push_back(uint32_t(outputs_.size()));
     if (auto code = keep_location(tape_.entry(i).location)) code_.insert(std::move(code));
   }
 }

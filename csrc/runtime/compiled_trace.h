@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <unordered_set>
@@ -23,12 +24,10 @@
 
 namespace torch_lazy {
 
-// What an operation of a known trace returns where it is deferred.
-struct KnownOutput : OutputMetadata {
-  Geometry geometry;
-
-  explicit KnownOutput(OutputMetadata metadata)
-      : OutputMetadata(std::move(metadata)), geometry(geometry_of(sizes, strides)) {}
+// What an operation of a known trace returns where it is deferred. Many have the same geometry,
+// which is the trace's.
+struct KnownOutput : OutputHeader {
+  const Geometry* geometry;
 };
 
 // Made by std::make_shared only.
@@ -50,7 +49,10 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
     const uint32_t begin = dynamic_scalar_begins_[operation];
     return {dynamic_scalars_.data() + begin, dynamic_scalar_begins_[operation + 1] - begin};
   }
-  const std::vector<KnownOutput>& outputs(size_t operation) const { return outputs_[operation]; }
+  c10::ArrayRef<KnownOutput> outputs(size_t operation) const {
+    const uint32_t begin = operation == 0 ? 0 : outputs_ends_[operation - 1];
+    return {outputs_.data() + begin, outputs_ends_[operation] - begin};
+  }
 
   // What a compile made of the trace; immutable.
   struct Version {
@@ -125,8 +127,10 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
   const uint64_t operators_;  // their hash
   const std::shared_ptr<TraceClock> clock_;
   std::vector<uint32_t>
-      dynamic_scalar_begins_;  // by operation, and one past; none without dynamic_scalars
-  std::vector<std::vector<KnownOutput>> outputs_;              // by operation
+      dynamic_scalar_begins_;           // by operation, and one past; none without dynamic_scalars
+  std::vector<KnownOutput> outputs_;    // of all operations
+  std::vector<uint32_t> outputs_ends_;  // by operation
+  std::deque<Geometry> geometries_;     // of `outputs_`, each once
   std::unordered_set<std::shared_ptr<const CodeLines>> code_;  // of the tape's source locations
   // Guarded by one lock of all traces, which is held for a few instructions (compiled_trace.cpp):
   std::vector<bool> live_;

@@ -149,6 +149,11 @@ c10::ArrayRef<uint64_t> Tape::open_words() const {
 
 Tape Tape::prefix(size_t operations) const {
   Tape tape;
+  if (operations > 0) {  // it may be kept for long
+    tape.words_.reserve(entry(operations - 1).words_end);
+    tape.outputs_.reserve(entry(operations - 1).outputs_end);
+    tape.entries_.reserve(operations);
+  }
   tape.append(*this, 0, operations);
   tape.values = values;
   tape.storages = storages;

@@ -157,10 +157,10 @@ struct StorageOffsets {
   std::vector<int64_t> others;              // bytes; of inputs that are kOther, in their order
 };
 
-// What an operation returned, in the order of its flattened tensor returns. `source` counts tensor
-// arguments as they stand on the tape, list elements included, wrapped numbers and undefined ones
-// not.
-struct OutputMetadata {
+// What an operation returned but for its sizes, in the order of its flattened tensor returns.
+// `source` counts tensor arguments as they stand on the tape, list elements included, wrapped
+// numbers and undefined ones not.
+struct OutputHeader {
   enum class Kind : uint8_t {
     kUndefined,        // an undefined tensor
     kFresh,            // a new storage
@@ -178,8 +178,11 @@ struct OutputMetadata {
   int64_t storage_bytes = 0;  // 0 of a new view
   // Bytes: of a new view from the first element of its source, else from the start of the storage.
   int64_t offset = 0;
-  Dims sizes, strides;
   bool is_view() const { return kind == Kind::kAliasArgument || kind == Kind::kAliasOutput; }
+};
+
+struct OutputMetadata : OutputHeader {
+  Dims sizes, strides;
 };
 
 // What a reader of many outputs needs of each, without decoding its sizes.

@@ -63,10 +63,7 @@ bool Segment::matches(size_t index, const Tape& tape, size_t begin, size_t end) 
 }
 
 Segment::Segment(std::shared_ptr<CompiledTrace> trace, size_t from)
-    : trace_(std::move(trace)),
-      from_(from),
-      side_exits_(trace_->tape().size() - from + 1),
-      ends_(trace_->tape().size() - from + 1) {}
+    : trace_(std::move(trace)), from_(from), places_(trace_->tape().size() - from + 1) {}
 
 Cursor::Cursor(KnownTraces* traces) : traces_(traces), segment_(&traces->root_) {}
 
@@ -76,8 +73,10 @@ bool Cursor::advance(const Tape& tape) {
     ++index_;
     return true;
   }
+  const Segment::SideExits* const exits = segment_->side_exits(index_);
+  if (!exits) return false;
   Segment* found = nullptr;
-  segment_->side_exits_[index_].each(tape, begin, end, [&](Segment* exit) {
+  exits->each(tape, begin, end, [&](Segment* exit) {
     found = exit;
     return true;
   });
@@ -116,8 +115,8 @@ bool Cursor::find(const Tape& tape, bool to_end) {
         places.push_back({segment, index + 1, place.operation + 1});
       return false;
     };
-    place.segment->side_exits_[place.index].each(tape, begin, end,
-                                                 [&](Segment* exit) { return follow(exit, 0); });
+    if (const auto* const exits = place.segment->side_exits(place.index))
+      exits->each(tape, begin, end, [&](Segment* exit) { return follow(exit, 0); });
     if (place.index < place.segment->size() &&
         place.segment->matches(place.index, tape, begin, end))
       follow(place.segment, place.index);
@@ -128,8 +127,9 @@ bool Cursor::find(const Tape& tape, bool to_end) {
 std::vector<Cursor::Next> Cursor::next() const {
   std::vector<Next> next;
   if (index_ < segment_->size()) next.push_back({segment_->trace_.get(), segment_->from_ + index_});
-  for (const auto& [hash, segment] : segment_->side_exits_[index_].by_words)
-    next.push_back({segment->trace_.get(), segment->from_});
+  if (const Segment::SideExits* const exits = segment_->side_exits(index_))
+    for (const auto& [hash, segment] : exits->by_words)
+      next.push_back({segment->trace_.get(), segment->from_});
   return next;
 }
 
@@ -143,7 +143,9 @@ bool Cursor::advance_equal(const CompiledTrace& trace, size_t operation) {
     ++index_;
     return true;
   }
-  const auto [first, last] = segment_->side_exits_[index_].by_words.equal_range(hash_words(words));
+  const Segment::SideExits* const exits = segment_->side_exits(index_);
+  if (!exits) return false;
+  const auto [first, last] = exits->by_words.equal_range(hash_words(words));
   for (auto exit = first; exit != last; ++exit) {
     if (!same(*exit->second, 0)) continue;
     segment_ = exit->second.get();
@@ -167,31 +169,43 @@ void KnownTraces::insert(const std::shared_ptr<CompiledTrace>& trace,
   if (matched < tape.size()) {
     auto made = std::make_unique<Segment>(trace, matched);
     Segment* const segment = made.get();
-    cursor.segment_->side_exits_[cursor.index_].add(std::move(made));
+    cursor.segment_->place(cursor.index_).side_exits.add(std::move(made));
     cursor.segment_ = segment;
     cursor.index_ = tape.size() - matched;
   }
-  Segment::End& end = cursor.segment_->ends_[cursor.index_];
+  Segment::End& end = cursor.segment_->place(cursor.index_).end;
   end.trace = trace;
   end.automatic = automatic;
   has_dynamic_scalars_ |= !trace->dynamic_scalars().empty();
 }
 
 void KnownTraces::forget_dropped_traces() {
-  std::vector<Segment::End> kept;
+  struct Kept {
+    uint64_t last_use;
+    std::shared_ptr<CompiledTrace> trace;
+    std::optional<FlushReason> automatic;
+  };
+  std::vector<Kept> kept;
+  bool is_whole = true;
   std::vector<const Segment*> segments{&root_};
   while (!segments.empty()) {
     const Segment* const segment = segments.back();
     segments.pop_back();
-    for (const Segment::End& end : segment->ends_)
-      if (end.trace && !end.trace->is_dropped()) kept.push_back({end.trace, end.automatic, {}});
-    for (const auto& exits : segment->side_exits_)
-      for (const auto& [hash, exit] : exits.by_words) segments.push_back(exit.get());
+    for (const auto& place : segment->places_) {
+      if (!place) continue;
+      const auto& [trace, automatic, beyond] = place->end;
+      if (trace && trace->is_dropped())
+        is_whole = false;
+      else if (trace)
+        kept.push_back({trace->last_use(), trace, automatic});
+      for (const auto& [hash, exit] : place->side_exits.by_words) segments.push_back(exit.get());
+    }
   }
+  if (is_whole) return;
   // Hashes may differ from process to process, uses do not.
-  std::ranges::sort(kept, std::ranges::greater(), [](auto& end) { return end.trace->last_use(); });
+  std::ranges::sort(kept, std::ranges::greater(), &Kept::last_use);
   *this = KnownTraces();
-  for (const Segment::End& end : kept) insert(end.trace, end.automatic);
+  for (const auto& [last_use, trace, automatic] : kept) insert(trace, automatic);
 }
 
 bool follows(const CompiledTrace& trace, const Tape& tape, size_t from) {

@@ -54,10 +54,10 @@ class Segment {
   };
 
   // Operations [from, size) of the trace's tape. The root of a tree is an empty segment.
-  Segment() : side_exits_(1), ends_(1) {}
+  Segment() : places_(1) {}
   Segment(std::shared_ptr<CompiledTrace> trace, size_t from);
 
-  size_t size() const { return side_exits_.size() - 1; }
+  size_t size() const { return places_.size() - 1; }
   c10::ArrayRef<uint64_t> words(size_t index) const { return trace_->tape().words(from_ + index); }
   c10::ArrayRef<uint64_t> output_words(size_t index) const {
     return trace_->tape().outputs(from_ + index);
@@ -66,10 +66,11 @@ class Segment {
   c10::ArrayRef<DynamicScalar> dynamic(size_t index) const {
     return trace_->dynamic(from_ + index);
   }
-  const std::vector<KnownOutput>& outputs(size_t index) const {
-    return trace_->outputs(from_ + index);
+  c10::ArrayRef<KnownOutput> outputs(size_t index) const { return trace_->outputs(from_ + index); }
+  End* end(size_t index) {
+    Place* const place = places_[index].get();
+    return place && place->end.trace ? &place->end : nullptr;
   }
-  End* end(size_t index) { return ends_[index].trace ? &ends_[index] : nullptr; }
   // Of a segment that windows begin with: of going on from its first operation. Where an input is
   // larger each time it is not good.
   Prospect& prospect() { return prospect_; }
@@ -104,8 +105,23 @@ class Segment {
     template <typename Visit>
     void each(const Tape& tape, size_t begin, size_t end, const Visit& visit) const;
   };
-  std::vector<SideExits> side_exits_;  // by index, size() + 1 of them
-  std::vector<End> ends_;              // by index, size() + 1 of them
+  // Between two operations. Most are only passed.
+  struct Place {
+    SideExits side_exits;
+    End end;
+  };
+
+  Place& place(size_t index) {
+    if (!places_[index]) places_[index] = std::make_unique<Place>();
+    return *places_[index];
+  }
+  // Null where there are none.
+  const SideExits* side_exits(size_t index) const {
+    const Place* const place = places_[index].get();
+    return place && !place->side_exits.by_words.empty() ? &place->side_exits : nullptr;
+  }
+
+  std::vector<std::unique_ptr<Place>> places_;  // by index, size() + 1 of them
   // Of a segment that windows begin with.
   std::shared_ptr<CompiledTrace> last_end_;  // of those that ran as compiled
   bool ended_otherwise_ = false;             // than the one before it
@@ -126,7 +142,7 @@ class Cursor {
   // The same where the cursor's own path does not serve: there can be another.
   bool find_again(const Tape& tape, bool to_end);
   // The operation stepped over last.
-  const std::vector<KnownOutput>& outputs() const { return segment_->outputs(index_ - 1); }
+  c10::ArrayRef<KnownOutput> outputs() const { return segment_->outputs(index_ - 1); }
   c10::ArrayRef<uint64_t> output_words() const { return segment_->output_words(index_ - 1); }
   WarningsId warnings() const { return segment_->warnings(index_ - 1); }
   Segment::End* end() const { return segment_->end(index_); }
@@ -137,9 +153,7 @@ class Cursor {
     size_t operation;
   };
   std::vector<Next> next() const;
-  bool at_leaf() const {
-    return index_ == segment_->size() && segment_->side_exits_[index_].by_words.empty();
-  }
+  bool at_leaf() const { return index_ == segment_->size() && !segment_->side_exits(index_); }
 
  private:
   friend class KnownTraces;
@@ -161,7 +175,7 @@ class KnownTraces {
   void insert(const std::shared_ptr<CompiledTrace>& trace, std::optional<FlushReason> automatic);
   // What is known of the places where windows begin and go on is forgotten with them.
   void forget_dropped_traces();
-  bool empty() const { return root_.side_exits_[0].by_words.empty(); }
+  bool empty() const { return !root_.side_exits(0); }
   Cursor start() { return Cursor(this); }
 
  private:

@@ -60,7 +60,7 @@ class Matcher {
   // It was not what was expected.
   void note_wrong_guess() { first_->note_wrong_guess(); }
   // Of the operation stepped over last.
-  const std::vector<KnownOutput>& outputs() const { return cursor_.outputs(); }
+  c10::ArrayRef<KnownOutput> outputs() const { return cursor_.outputs(); }
   c10::ArrayRef<uint64_t> output_words() const { return cursor_.output_words(); }
   WarningsId warnings() const { return cursor_.warnings(); }
   // After match() has said no.
@@ -106,7 +106,8 @@ class Matcher {
     const WindowHistory::Guess* const guess = history.next(traces_);
     trusted_ = guess && !guess->was_wrong;
     if (!guess) return first_->expected();
-    return guess->ended_otherwise ? nullptr : guess->trace.lock();
+    auto trace = guess->ended_otherwise ? nullptr : guess->trace.lock();
+    return trace && trace->is_dropped() ? nullptr : trace;
   }
 
   KnownTraces* traces_ = nullptr;

@@ -101,7 +101,7 @@ bool OpenOperation::match() {
 
 // ---------------------------------------------------------------- outputs
 
-void OpenOperation::bind_output(const OutputMetadata& output, ValueBinding& binding,
+void OpenOperation::bind_output(const OutputHeader& output, ValueBinding& binding,
                                 StorageState& storage) {
   using Kind = OutputMetadata::Kind;
   if (output.kind == Kind::kUndefined || output.kind == Kind::kArgument) return;

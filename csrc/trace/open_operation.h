@@ -64,10 +64,10 @@ class OpenOperation {
 
   // --- Outputs of a deferred operation
   bool deferred() const { return state_ == State::kDeferred; }
-  const std::vector<KnownOutput>& matched_outputs() const { return recorder_.matcher_.outputs(); }
+  c10::ArrayRef<KnownOutput> matched_outputs() const { return recorder_.matcher_.outputs(); }
   // What it warned of when the known trace was recorded.
   WarningsId matched_warnings() const { return recorder_.matcher_.warnings(); }
-  void bind_output(const OutputMetadata& output, ValueBinding& binding, StorageState& storage);
+  void bind_output(const OutputHeader& output, ValueBinding& binding, StorageState& storage);
 
   // --- Outputs of one that ran
   void begin_outputs() { lock_ = RecordingGuard(recording_lock()); }
