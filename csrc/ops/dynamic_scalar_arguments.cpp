@@ -12,6 +12,8 @@ namespace {
 // Numbers that an operator only computes with: no kernel branches on them, and they decide nothing
 // of the output's metadata. In-place variants are meant too.
 //
+// (ATen fills with ones where pow's base is 1, which is what its kernels give, too.)
+//
 // Left out on purpose: dims, dtypes, bools, sizes. pow's exponent (0.5, 2 and others have kernels
 // of their own), alpha and beta of matrix products (0 means that an operand is not read),
 // probabilities (0 and 1 branch), eps and slopes (they do not change), quotients that are rounded.

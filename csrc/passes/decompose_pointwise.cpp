@@ -249,8 +249,8 @@ std::optional<ScalarType> common_dtype(Decomposition& d) {
     Term term = d.tensor(index);
     const auto number = constant_number(term.value);
     const bool is_tensor = term.value->type()->kind() == c10::TypeKind::TensorType;
-    if (number && (!is_tensor || is_wrapped_number(term.value))) {
-      numbers = number->type();
+    if (!is_tensor || (number && is_wrapped_number(term.value))) {
+      numbers = number ? number->type() : c10::kDouble;  // one that is no constant is dynamic
       continue;
     }
     const ScalarType dtype = term.dtype();

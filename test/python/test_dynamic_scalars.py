@@ -217,10 +217,12 @@ def test_operations_take_changing_numbers(device, name):
     host = torch.linspace(-2, 2, 12).reshape(3, 4)
     x = host.to(device)
     numbers = [0.1, 0.2, 0.3, 1 / 3, 1e-30, 0.0, -1.5, math.inf]
+    not_compiled = torch_lazy.metrics()["fallbacks"].get("window not compiled", 0)
 
     results, counted = pass_by_pass(lambda k: fn(x, k).cpu(), numbers)
 
     same(results, [fn(host, k) for k in numbers])
+    assert torch_lazy.metrics()["fallbacks"].get("window not compiled", 0) == not_compiled
     assert all(is_hot(c) for c in counted[2:]), [(c.recorded, c.deferred) for c in counted]
 
 
@@ -234,6 +236,19 @@ def test_a_number_decides_as_little_of_the_dtype_as_in_eager(device, shape, dtyp
     results, counted = pass_by_pass(lambda k: (x * k + k).cpu(), numbers)
 
     same(results, [host * k + k for k in numbers])
+    assert is_hot(counted[-1])
+
+
+@pytest.mark.parametrize("value", [0.1, torch.tensor([0.1, 0.2, 0.3]), torch.tensor(0.1)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_number_is_rounded_to_what_it_is_compared_with_as_in_eager(device, value, dtype):
+    host = torch.as_tensor(value).to(dtype)
+    x = host.to(device)
+    numbers = [0.2, 0.3, 0.1, 0.1 + 1e-12, 0.25]
+
+    results, counted = pass_by_pass(lambda k: (x == k).cpu(), numbers)
+
+    same(results, [host == k for k in numbers])
     assert is_hot(counted[-1])
 
 
