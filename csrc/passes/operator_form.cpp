@@ -132,7 +132,9 @@ bool find_functional(OperatorForm& form) {
   const bool out = std::any_of(effects.arguments.begin(), effects.arguments.end(),
                                [](const ArgumentEffect& argument) { return argument.out; });
   std::string base = name.name;
-  if (!out) {
+  if (const size_t in_place = base.find("::__i"); in_place != std::string::npos) {
+    base.erase(in_place + 4, 1);  // __ilshift__: __lshift__
+  } else if (!out) {
     if (!base.ends_with('_')) return false;
     base.pop_back();
   }

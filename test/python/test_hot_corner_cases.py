@@ -63,6 +63,21 @@ def test_an_operation_that_raises_leaves_nothing_in_the_window(device):
     assert rest.tolist() == [-1, 2, 5, 8]
 
 
+def test_shifts_in_place_are_compiled(device):
+    def shifted():
+        x = torch.arange(20, device=device)
+        x <<= 3
+        x >>= torch.arange(20, device=device) % 3
+        return x
+
+    not_compiled = torch_lazy.metrics()["fallbacks"].get("window not compiled", 0)
+
+    result = hot(shifted)
+
+    assert result.tolist() == [(i << 3) >> (i % 3) for i in range(20)]
+    assert torch_lazy.metrics()["fallbacks"].get("window not compiled", 0) == not_compiled
+
+
 def test_integers_beyond_int64(device):
     filled = torch.full((2,), 2**63 + 5, dtype=torch.uint64, device=device)
 
