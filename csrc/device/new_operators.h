@@ -3,22 +3,26 @@
 
 #include <atomic>
 
+#include "base/api.h"
+
 namespace torch_lazy {
 
-// Has every operator that is defined from now on looked at, and those that are there already, by
-// the next look_at_new_operators().
+// Has every operator that is defined from now on looked at, and those that are there already.
 void watch_for_new_operators();
 
 namespace new_operators {
 extern std::atomic<bool> are_there;
-void register_those_whole_on_the_cpu();
 }  // namespace new_operators
 
-// Once for each call of an operator: what an import brought is noticed before it is called. Without
-// a lock of the library.
+// Gives operators that were defined, or got a kernel, their kernels for device `lazy`. Called where
+// Python has loaded a library or registered a kernel, without a lock of this library. Nothing
+// before the first lazy tensor.
+TORCH_LAZY_MODULE_API void register_new_operators();
+
+// For what was defined otherwise: once for each call of an operator on a lazy tensor.
 inline void look_at_new_operators() {
   if (new_operators::are_there.load(std::memory_order_relaxed)) [[unlikely]]
-    new_operators::register_those_whole_on_the_cpu();
+    register_new_operators();
 }
 
 }  // namespace torch_lazy

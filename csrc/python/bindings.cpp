@@ -18,6 +18,7 @@
 #include "base/warn.h"
 #include "device/autocast.h"
 #include "device/exchange.h"
+#include "device/new_operators.h"
 #include "device/register.h"
 #include "ir/draw.h"
 #include "ir/graph_hash.h"
@@ -216,6 +217,7 @@ PYBIND11_MODULE(_C, module) {
   module.def("export_inner", &export_inner, ReleaseGil());
   module.def("import_inner", &import_inner, ReleaseGil());
   module.def("has_buffer", &has_buffer);
+  module.def("register_new_operators", &register_new_operators);
   module.def("storage_buffer", &storage_buffer, py::arg("storage"), py::arg("shared") = false,
              ReleaseGil());
   module.def("storage_over", &storage_over);

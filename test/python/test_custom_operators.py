@@ -142,20 +142,42 @@ def test_an_operator_is_cast_under_autocast_where_that_is_registered(device, def
 
 
 @pytest.mark.parametrize("key", ["CompositeExplicitAutograd", "CompositeImplicitAutograd"])
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.filterwarnings("ignore:torch_lazy does not know what")
 def test_an_operator_with_a_kernel_for_the_cpu_runs_that_beside_a_composite_one(
-    device, library, key
+    device, library, key, late
 ):
     ran = []
-    library.define("faster(Tensor x) -> Tensor")
-    library.impl("faster", lambda x: ran.append("composite") or x + 1, key)
-    library.impl("faster", lambda x: ran.append(x.device.type) or x + 1, "CPU")
+    name = f"faster_than_{key}_{late}"
     x = torch.ones(3, device=device)
+    library.define(f"{name}(Tensor x) -> Tensor")
+    library.impl(name, lambda x: ran.append("composite") or x + 1, key)
+    if late:
+        torch.ones(3, device=device)
+    library.impl(name, lambda x: ran.append(x.device.type) or x + 1, "CPU")
 
-    result = getattr(torch.ops, LIBRARY).faster(x)
+    result = getattr(getattr(torch.ops, LIBRARY), name)(x)
 
     assert ran == ["cpu"]
     assert result.device == x.device
     assert result.tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.filterwarnings("ignore:torch_lazy does not know what")
+def test_an_operator_that_is_defined_anew_is_what_it_is_now(device):
+    x = torch.ones(3, device=device, requires_grad=True)
+    with torch.library._scoped_library(LIBRARY, "FRAGMENT") as library:
+        library.define("anew(Tensor x) -> Tensor")
+        library.impl("anew", lambda x: x * 2, "CompositeImplicitAutograd")
+        library.impl("anew", lambda x: x * 2, "CPU")
+        getattr(torch.ops, LIBRARY).anew(x.detach())
+    with torch.library._scoped_library(LIBRARY, "FRAGMENT") as library:
+        library.define("anew(Tensor x) -> Tensor")
+        library.impl("anew", lambda x: x * 3, "CompositeImplicitAutograd")
+
+        getattr(torch.ops, LIBRARY).anew(x).sum().backward()
+
+    assert x.grad.tolist() == [3.0, 3.0, 3.0]
 
 
 def test_the_parts_of_an_operator_without_a_kernel_of_its_own_are_recorded(device, library):

@@ -1,7 +1,11 @@
-"""``torch.library.register_autocast`` for device ``lazy``.
+"""Operators of other libraries on device ``lazy``.
 
-It registers a kernel with the autocast key of the named type of device, and casts tensors of that
-type. The key of ``lazy`` is its carrier's (``autocast.py``), so the carrier is named in its place.
+An operator with a kernel for the CPU and a composite one runs the former, as on the CPU, once the
+device was told of it: where a kernel is registered, and where a library is loaded.
+
+``torch.library.register_autocast`` registers a kernel with the autocast key of the named type of
+device, and casts tensors of that type. The key of ``lazy`` is its carrier's (``autocast.py``), so
+the carrier is named in its place.
 """
 
 from __future__ import annotations
@@ -45,8 +49,25 @@ def _of_lazy_tensors(cast: Callable[..., Any]) -> Callable[..., Any]:
     return cast_lazy_tensors
 
 
+def _then(look: Callable[[], None], register: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which brings kernels, and then the device's look at them."""
+
+    @functools.wraps(register)
+    def registering(*args: Any, **kwargs: Any) -> Any:
+        result = register(*args, **kwargs)
+        look()
+        return result
+
+    return registering
+
+
 def install() -> None:
-    """Wraps both forms of the function, and what they cast with; call once."""
+    """Wraps what registers operators and casts of them; call once."""
+    from torch_lazy import _C
+
+    look = _C.register_new_operators
+    torch.library.Library.impl = _then(look, torch.library.Library.impl)
+    type(torch.ops).load_library = _then(look, type(torch.ops).load_library)
     torch.library.register_autocast = _for_lazy(torch.library.register_autocast)
     custom_ops.CustomOpDef.register_autocast = _for_lazy(custom_ops.CustomOpDef.register_autocast)
     custom_ops._cast = torch.library._cast = _of_lazy_tensors(custom_ops._cast)
