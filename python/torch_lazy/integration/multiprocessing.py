@@ -15,7 +15,7 @@ from typing import Any
 from torch.multiprocessing import reductions
 from torch.storage import UntypedStorage
 
-from torch_lazy.integration.storage import memory_for_others
+from torch_lazy.integration.storage import has_buffer, memory_for_others
 
 _reduce_cpu_storage = reductions.reduce_storage
 
@@ -44,7 +44,7 @@ def _rebuild_empty_storage() -> UntypedStorage:
 
 
 def _reduce_storage(storage: UntypedStorage) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    if not isinstance(storage, UntypedStorage) or storage.device.type != "lazy":
+    if not isinstance(storage, UntypedStorage) or not has_buffer(storage):
         return _reduce_cpu_storage(storage)
     if storage.nbytes() == 0:  # nothing to map
         return _rebuild_empty_storage, ()

@@ -26,8 +26,8 @@ def _is_lazy(storage: UntypedStorage) -> bool:
 def has_buffer(storage: UntypedStorage) -> bool:
     """Whether the storage is a lazy one with bytes, not that of a subclass which wraps tensors.
 
-    Such a one has nothing but a device, and PyTorch's own methods say of it what they say on the
-    CPU.
+    Such a one has nothing but a device. What is asked of it PyTorch's own methods answer; whoever
+    wants its bytes is told that it is none.
     """
     if not _is_lazy(storage):
         return False
@@ -38,7 +38,7 @@ def has_buffer(storage: UntypedStorage) -> bool:
 
 def _bytes_of(storage: UntypedStorage, shared: bool = False) -> UntypedStorage:
     """The CPU storage with the bytes: a lazy storage's buffer, any other storage itself."""
-    if not has_buffer(storage):
+    if not _is_lazy(storage):
         return storage
     from torch_lazy import _C
 
@@ -61,11 +61,23 @@ def _on_the_buffer(original: Callable[..., Any], shared: bool = False) -> Callab
 
     @functools.wraps(original)
     def method(self: UntypedStorage, *args: Any, **kwargs: Any) -> Any:
-        if not has_buffer(self):
+        if not _is_lazy(self):
             return original(self, *args, **kwargs)
         buffer = memory_for_others(self) if shared else _bytes_of(self)
         result = original(buffer, *args, **kwargs)
         return self if result is buffer else result
+
+    return method
+
+
+def _about_the_buffer(original: Callable[..., Any]) -> Callable[..., Any]:
+    """As :func:`_on_the_buffer`, for a method that only asks: a storage without bytes answers."""
+    on_the_buffer = _on_the_buffer(original)
+
+    @functools.wraps(original)
+    def method(self: UntypedStorage, *args: Any, **kwargs: Any) -> Any:
+        ask = on_the_buffer if has_buffer(self) else original
+        return ask(self, *args, **kwargs)
 
     return method
 
@@ -75,7 +87,7 @@ def _from_the_host(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def method(self: UntypedStorage, *args: Any, **kwargs: Any) -> Any:
-        storage = _bytes_of(self).cpu() if has_buffer(self) else self
+        storage = _bytes_of(self).cpu() if _is_lazy(self) else self
         return original(storage, *args, **kwargs)
 
     return method
@@ -86,7 +98,7 @@ def _through_the_host(original: Callable[..., UntypedStorage]) -> Callable[..., 
 
     @functools.wraps(original)
     def method(self: UntypedStorage, *args: Any, **kwargs: Any) -> UntypedStorage:
-        if not has_buffer(self):
+        if not _is_lazy(self):
             return original(self, *args, **kwargs)
         buffer = _bytes_of(self)
         host = buffer.cpu()
@@ -133,7 +145,7 @@ def _copy_(original: Callable[..., UntypedStorage]) -> Callable[..., UntypedStor
 def _getitem(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def __getitem__(self: UntypedStorage, index: Any) -> Any:
-        if not has_buffer(self):
+        if not _is_lazy(self):
             return original(self, index)
         if not isinstance(index, slice):
             return original(_bytes_of(self), index)
@@ -148,7 +160,7 @@ def _getitem(original: Callable[..., Any]) -> Callable[..., Any]:
 def _resize_(original: Callable[..., UntypedStorage]) -> Callable[..., UntypedStorage]:
     @functools.wraps(original)
     def resize_(self: UntypedStorage, size: int) -> UntypedStorage:
-        if not has_buffer(self):
+        if not _is_lazy(self):
             return original(self, size)
         if not isinstance(size, int):
             raise TypeError(f"resize_ expects a number of bytes, but got {size!r}")
@@ -166,11 +178,9 @@ def _to(original: Callable[..., UntypedStorage]) -> Callable[..., UntypedStorage
         there = torch.device(device)
         if there.type == "lazy":
             return (
-                self
-                if has_buffer(self)
-                else UntypedStorage(self.nbytes(), device=there).copy_(self)
+                self if _is_lazy(self) else UntypedStorage(self.nbytes(), device=there).copy_(self)
             )
-        if has_buffer(self):
+        if _is_lazy(self):
             return original(self.cpu(), device=there, non_blocking=non_blocking)
         return original(self, device=there, non_blocking=non_blocking)
 
@@ -194,7 +204,7 @@ def _new_shared(original: Callable[..., UntypedStorage]) -> Callable[..., Untype
 def _new_empty(original: Callable[..., UntypedStorage]) -> Callable[..., UntypedStorage]:
     @functools.wraps(original)
     def new(self: UntypedStorage) -> UntypedStorage:
-        return UntypedStorage(0, device=self.device) if has_buffer(self) else original(self)
+        return UntypedStorage(0, device=self.device) if _is_lazy(self) else original(self)
 
     return new
 
@@ -229,14 +239,9 @@ def _through_the_buffer(original: Callable[[torch.Tensor], Any]) -> Callable[[to
 
 def install() -> None:
     """Gives ``torch.UntypedStorage`` methods that know lazy storages."""
-    for name in (
-        "data_ptr",
-        "resizable",
-        "is_shared",
-        "fill_",
-        "__setitem__",
-        "_get_filename",
-    ):
+    for name in ("data_ptr", "resizable", "is_shared", "_get_filename"):
+        setattr(UntypedStorage, name, _about_the_buffer(getattr(UntypedStorage, name)))
+    for name in ("fill_", "__setitem__"):
         setattr(UntypedStorage, name, _on_the_buffer(getattr(UntypedStorage, name)))
     UntypedStorage._write_file = _from_the_host(UntypedStorage._write_file)
     UntypedStorage._byteswap = _through_the_host(UntypedStorage._byteswap)
