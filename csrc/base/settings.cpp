@@ -227,8 +227,8 @@ std::vector<Setting> size_settings() {
              "most bytes of pending results and dead inputs that a deferring window holds; 0: a "
              "sixteenth of a GPU's memory, 1 GiB at least and elsewhere"),
       number("trace_operations", &Config::trace_operations, 0, INT64_MAX,
-             "most operations of all windows that are kept to be recognized, with about a kilobyte "
-             "for each; 0: a thirty-second part of the machine's memory, 200,000 at least"),
+             "most operations of all windows that are kept to be recognized, with about half a "
+             "kilobyte for each; 0: as many as a 64th of the memory holds, 200,000 at least"),
       number(
           "early_operations", &Config::early_operations, 0, int64_t(1) << 31,
           "on a device that runs behind the host: after how many more operations of a hot window "

@@ -88,17 +88,23 @@ Runnable executable_for(const WindowGraph& window, const TraceConditions& condit
   return made;
 }
 
-void keep_executables(const std::unordered_set<const Executable*>& used) {
+void forget_executables(const std::unordered_set<const Executable*>& executables) {
   std::vector<Compiled> dropped;  // destroyed without the lock
   const std::lock_guard<std::mutex> lock(cache().mutex);
   for (auto& [hash, same_hash] : cache().by_hash) {
-    const auto unused = std::ranges::partition(same_hash, [&](const Compiled& compiled) {
-      return used.contains(compiled.runnable.executable.get());
+    const auto forgotten = std::ranges::partition(same_hash, [&](const Compiled& compiled) {
+      return !executables.contains(compiled.runnable.executable.get());
     });
-    std::ranges::move(unused, std::back_inserter(dropped));
-    same_hash.erase(unused.begin(), unused.end());
+    std::ranges::move(forgotten, std::back_inserter(dropped));
+    same_hash.erase(forgotten.begin(), forgotten.end());
   }
   std::erase_if(cache().by_hash, [](const auto& entry) { return entry.second.empty(); });
+}
+
+void clear_executables() {
+  std::unordered_map<uint64_t, std::vector<Compiled>> dropped;  // destroyed without the lock
+  const std::lock_guard<std::mutex> lock(cache().mutex);
+  dropped.swap(cache().by_hash);
 }
 
 }  // namespace torch_lazy

@@ -26,7 +26,8 @@ struct Runnable {
 Runnable executable_for(const WindowGraph& window, const TraceConditions& conditions,
                         std::function<std::shared_ptr<torch::jit::Graph>()> make_graph);
 
-// Forgets those that are not among `used`.
-void keep_executables(const std::unordered_set<const Executable*>& used);
+// Forgets these, or all.
+void forget_executables(const std::unordered_set<const Executable*>& executables);
+void clear_executables();
 
 }  // namespace torch_lazy

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <iterator>
 #include <mutex>
 #include <unordered_map>
@@ -28,13 +29,16 @@ struct CachedTrace {
 
 using TracesByHash = std::unordered_map<Tape::Hash, std::vector<CachedTrace>, TapeHasher>;
 
-// Of one owner.
+// Of one owner. Times are by the clock.
 struct Traces {
   TracesByHash by_hash;
-  size_t count = 0, operations = 0;  // of all of them
+  size_t operations = 0;  // of all of them
   TraceGeneration generation;
   std::shared_ptr<TraceClock> clock = std::make_shared<TraceClock>();
-  uint64_t full_until = 0;  // by the clock: before that there is nothing to be dropped
+  // Since then it is watched what is used, and what is turned away by hash; looked at from the
+  // other time on.
+  uint64_t watched_since = 0, next_look = 0;
+  std::unordered_set<uint64_t> turned_away;
 };
 
 // Global: most traces are shared by the recorders of all threads.
@@ -53,12 +57,25 @@ Cache& cache() {
 // Made when the library is loaded: what is made during a fork is not covered by it.
 [[maybe_unused]] Cache& made_at_load = cache();
 
+// Of the machine, or of the container that the process is in; 0 where nothing tells.
+size_t bytes_of_memory() {
+  const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+  size_t bytes = pages > 0 && page_bytes > 0 ? size_t(pages) * size_t(page_bytes) : 0;
+  for (const char* const limit :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    size_t most = 0;
+    if (std::ifstream(limit) >> most) bytes = std::min(bytes, most);
+  }
+  return bytes;
+}
+
 size_t most_operations() {
   if (const int64_t set = config().trace_operations.load(std::memory_order_relaxed))
     return size_t(set);
-  constexpr size_t kLeast = 200'000, kBytesOfAnOperation = 1024, kShareOfMemory = 32;
-  static const size_t memory = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
-  return std::max(kLeast, memory / kShareOfMemory / kBytesOfAnOperation);
+  constexpr size_t kLeast = 200'000, kMost = 4'000'000;
+  constexpr size_t kBytesOfAnOperation = 512, kShareOfMemory = 64;
+  static const size_t by_memory = bytes_of_memory() / kShareOfMemory / kBytesOfAnOperation;
+  return std::clamp(by_memory, kLeast, kMost);
 }
 
 // The cache's lock is held here and in what follows.
@@ -79,47 +96,77 @@ void publish(TraceOwner owner, TraceGeneration generation) {
   cache().dropped = generation.dropped;
 }
 
+void watch(Traces& traces) {
+  traces.watched_since = traces.next_look = traces.clock->now();
+  traces.turned_away.clear();
+}
+
 // Returns what was there, to be destroyed without the lock: what backends made is among it.
 TracesByHash clear(TraceOwner owner, Traces& traces) {
-  traces.count = traces.operations = 0;
-  traces.full_until = 0;
+  traces.operations = 0;
+  watch(traces);
   ++traces.generation.emptied;
   publish(owner, traces.generation);
   return std::exchange(traces.by_hash, {});
 }
 
-void forget_unused_executables() {
-  std::unordered_set<const Executable*> used;
-  for (const auto& [owner, traces] : cache().by_owner)
-    for (const auto& [hash, same_hash] : traces.by_hash)
-      for (const CachedTrace& cached : same_hash)
-        if (const auto version = cached.trace->version()) used.insert(version->executable.get());
-  keep_executables(used);
+using Executables = std::unordered_set<const Executable*>;
+
+void add_executable(const CachedTrace& cached, Executables& executables) {
+  if (const auto version = cached.trace->version()) executables.insert(version->executable.get());
 }
 
-// Returns what has left, as clear() does.
+// Those of traces that have left, but for those that others share.
+void forget_executables_of(c10::ArrayRef<CachedTrace> dropped) {
+  Executables unused, used;
+  for (const CachedTrace& cached : dropped) add_executable(cached, unused);
+  for (const auto& [owner, traces] : cache().by_owner)
+    for (const auto& [hash, same_hash] : traces.by_hash)
+      for (const CachedTrace& cached : same_hash) add_executable(cached, used);
+  std::erase_if(unused, [&](const Executable* executable) { return used.contains(executable); });
+  forget_executables(unused);
+}
+
+// Takes out what was not used since it is watched. Returns it, as clear() does.
 std::vector<CachedTrace> drop_unused(TraceOwner owner, Traces& traces) {
-  const uint64_t now = traces.clock->now();
-  const size_t count = traces.count;
   std::vector<CachedTrace> dropped;
   for (auto& [hash, same_hash] : traces.by_hash) {
     const auto unused = std::ranges::partition(same_hash, [&](const CachedTrace& cached) {
-      return is_in_use(cached.trace->last_use(), now, count);
+      return cached.trace->last_use() > traces.watched_since;
     });
     std::ranges::move(unused, std::back_inserter(dropped));
     same_hash.erase(unused.begin(), unused.end());
   }
-  traces.full_until = now + count;
   if (dropped.empty()) return dropped;
   std::erase_if(traces.by_hash, [](const auto& entry) { return entry.second.empty(); });
   for (const CachedTrace& cached : dropped) {
     cached.trace->drop();
-    --traces.count;
     traces.operations -= cached.trace->tape().size();
   }
   ++traces.generation.dropped;
   publish(owner, traces.generation);
-  forget_unused_executables();
+  forget_executables_of(dropped);
+  return dropped;
+}
+
+// A trace comes for which there is no room. Once what the script does now, kept or turned away, has
+// come round so many times, what was not used meanwhile makes room, and is returned. (Of windows in
+// random order one in three thousand stays away for eight rounds.)
+std::vector<CachedTrace> make_room(TraceOwner owner, Traces& traces, const Tape& tape) {
+  constexpr uint64_t kRounds = 8;
+  // A script whose windows come twice and never again would else never come round.
+  constexpr size_t kMostTurnedAway = 4096;
+  const uint64_t now = traces.clock->tick();
+  if (traces.turned_away.size() < kMostTurnedAway) traces.turned_away.insert(tape.hash().low);
+  if (now < traces.next_look) return {};
+  uint64_t used = traces.turned_away.size();
+  for (const auto& [hash, same_hash] : traces.by_hash)
+    for (const CachedTrace& cached : same_hash)
+      used += uint64_t(cached.trace->last_use() > traces.watched_since);
+  traces.next_look = traces.watched_since + kRounds * used;
+  if (now < traces.next_look) return {};
+  std::vector<CachedTrace> dropped = drop_unused(owner, traces);
+  watch(traces);
   return dropped;
 }
 
@@ -134,18 +181,13 @@ std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const Tape& reco
   if (!dynamic_scalars.empty()) masked = recorded.prefix(recorded.size());
   for (const DynamicScalar& number : dynamic_scalars) masked.clear_word(number.word);
   const Tape& tape = dynamic_scalars.empty() ? recorded : masked;
-  std::vector<CachedTrace> dropped;  // destroyed without the lock
+  std::vector<CachedTrace> dropped;  // destroyed without the cache's lock
   const std::lock_guard<std::mutex> lock(cache().mutex);
   Traces& traces = cache().by_owner[owner];
   CachedTrace* cached = find(traces, tape, dynamic_scalars, conditions);
   if (!cached) {
-    if (traces.operations >= most_operations() && traces.clock->now() >= traces.full_until)
-      dropped = drop_unused(owner, traces);
-    if (traces.operations >= most_operations()) {
-      traces.clock->tick();
-      return nullptr;
-    }
-    ++traces.count;
+    if (traces.operations >= most_operations()) dropped = make_room(owner, traces, tape);
+    if (traces.operations >= most_operations()) return nullptr;
     traces.operations += tape.size();
     cached = &traces.by_hash[tape.hash()].emplace_back(CachedTrace{std::make_shared<CompiledTrace>(
         tape.prefix(tape.size()), dynamic_scalars, live, conditions, traces.clock)});
@@ -178,7 +220,7 @@ void forget_traces() {
   std::vector<TracesByHash> dropped;  // destroyed without the lock
   const std::lock_guard<std::mutex> lock(cache().mutex);
   for (auto& [owner, traces] : cache().by_owner) dropped.push_back(clear(owner, traces));
-  forget_unused_executables();
+  clear_executables();
 }
 
 TraceGeneration trace_generation(TraceOwner owner) {

@@ -1,10 +1,11 @@
 // The traces that were seen at least twice, most of them shared by the recorders of all threads.
 //
-// There is room for so many operations of them (config.trace_operations), since a window of a
-// thousand takes about 1 MB with its plan. Once that is used up, traces that have not been used for
-// long make room for new ones. Where all are in use, new ones are turned away and stay eager: a
-// script whose windows do not all fit would otherwise compile them again and again, each to be
-// dropped before it is back.
+// There is room for so many operations of each owner's (config.trace_operations), since a window of
+// a thousand takes half a megabyte with its plan. Once that is used up new traces are turned away
+// and stay eager, until what the script does now has come round several times: what was not used
+// meanwhile makes room. A script whose windows do not all fit would otherwise compile them again
+// and again, each to be dropped before it is back. What a sleeping thread's recorder knows stays
+// until that records again.
 #pragma once
 
 #include <chrono>

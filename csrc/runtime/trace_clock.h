@@ -1,8 +1,7 @@
-// How lately traces were used: by this a full cache chooses which to keep.
+// How often traces are used: by this a full cache tells which to keep.
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 
 namespace torch_lazy {
@@ -17,13 +16,5 @@ class TraceClock {
  private:
   std::atomic<uint64_t> uses_{0};
 };
-
-// Whether one of so many traces, which was used last then, is still in use. Traces that take turns
-// come once in as many uses as there are of them; at random, one in three thousand stays away for
-// eight times as long.
-inline bool is_in_use(uint64_t last_use, uint64_t now, size_t traces) {
-  constexpr uint64_t kTurns = 8;
-  return now - last_use <= kTurns * traces;
-}
 
 }  // namespace torch_lazy

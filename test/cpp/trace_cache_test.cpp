@@ -49,10 +49,9 @@ TEST_F(TraceCacheTest, TracesThatAreNotUsedAnyMoreMakeRoom) {
   for (int64_t elements = 1; elements <= 4; ++elements) traces.push_back(record(elements));
   const TraceGeneration before = trace_generation(this);
 
-  record_often({1, 2});
-  const auto added = record(5);
+  record_often({1, 2, 5});
 
-  EXPECT_NE(added, nullptr);
+  EXPECT_NE(record(5), nullptr);
   EXPECT_EQ(trace_generation(this), (TraceGeneration{before.emptied, before.dropped + 1}));
   EXPECT_FALSE(traces[0]->is_dropped());
   EXPECT_FALSE(traces[1]->is_dropped());
@@ -65,19 +64,32 @@ TEST_F(TraceCacheTest, ARunIsAUse) {
   std::vector<std::shared_ptr<CompiledTrace>> traces;
   for (int64_t elements = 1; elements <= 4; ++elements) traces.push_back(record(elements));
 
-  for (int i = 0; i < 100; ++i) traces[3]->note_run();
-  record(5);
+  for (int i = 0; i < 100; ++i) {
+    traces[3]->note_run();
+    record(5);
+  }
 
   EXPECT_TRUE(traces[0]->is_dropped());
   EXPECT_FALSE(traces[3]->is_dropped());
 }
 
+TEST_F(TraceCacheTest, WhatIsKeptStaysHoweverManyAreTurnedAway) {
+  std::vector<int64_t> all;
+  for (int64_t elements = 1; elements <= 100; ++elements) all.push_back(elements);
+  const TraceGeneration before = trace_generation(this);
+
+  record_often(all);
+
+  EXPECT_EQ(trace_generation(this), before);
+  EXPECT_NE(record(1), nullptr);
+}
+
 TEST_F(TraceCacheTest, ATraceThatWasDroppedIsMadeAnewWhenItComesBack) {
   const auto before = record(1);
   for (int64_t elements = 2; elements <= 4; ++elements) record(elements);
-  record_often({2, 3});
-  record(5);
+  record_often({2, 3, 5});
 
+  record_often({2, 1});
   const auto again = record(1);
 
   EXPECT_TRUE(before->is_dropped());
