@@ -47,7 +47,8 @@ else:
         attention_probs_dropout_prob=0))
 arguments = transformers.TrainingArguments(
     output_dir=folder, max_steps=20, per_device_train_batch_size=8, save_steps=10,
-    logging_steps=5, report_to=[], disable_tqdm=True)
+    logging_steps=5, report_to=[], disable_tqdm=True, bf16="bf16" in sys.argv,
+    use_cpu="bf16 of the cpu" in sys.argv)
 trainer = transformers.Trainer(
     model=model, args=arguments, train_dataset=Tokens(), callbacks=[StopsBefore()])
 trainer.train(resume_from_checkpoint=resume)
@@ -86,6 +87,17 @@ def test_a_trainer_trains_stops_goes_on_and_generates_as_on_the_cpu(kind: str, t
     assert actual.pop("generated", None) == expected.pop("generated", None)
     for name, value in expected.items():
         assert actual[name] == pytest.approx(value, rel=1e-4), name
+
+
+@pytest.mark.on_cpu("transformers takes a CUDA device where there is one, for the CPU's run too")
+def test_a_trainer_trains_in_bfloat16_by_its_own_argument(tmp_path: Path):
+    words = [str(tmp_path), "20", "start", "bf16"]
+
+    expected = run(TRAINER, ["bert", *words, "bf16 of the cpu"], "cpu")
+    actual = run(TRAINER, ["bert", *words], "lazy")
+
+    assert actual["devices"] == ["lazy", "lazy"]
+    assert actual["losses"] == pytest.approx(expected["losses"], rel=2e-2)
 
 
 ACCELERATOR = """

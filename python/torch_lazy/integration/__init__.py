@@ -38,6 +38,7 @@ _SHIMS = (
     "synchronization",
     "tensor_types",
     "torchscript",
+    "trainer",
 )
 
 
