@@ -12,8 +12,9 @@ constexpr double kSqrtTwoOverPi = std::numbers::sqrt2 * std::numbers::inv_sqrtpi
 constexpr double kGeluCubic = 0.044715;  // of the tanh approximation
 
 // max(x, low), then min with high: NaN passes.
+// Of two zeros the second is taken, which is x here, as ATen's vectors have it.
 Term clamp(Term x, const at::Scalar& low, const at::Scalar& high) {
-  return minimum(maximum(x, x.number(low)), x.number(high));
+  return minimum(x.number(high), maximum(x.number(low), x));
 }
 
 Term logistic(Term x) {
@@ -135,7 +136,7 @@ void add_softplus_rules(RuleTable& table) {
 void add_threshold_rules(RuleTable& table) {
   table["relu"] = [](Decomposition& d) {
     const Term x = d.operand(0, d.compute());
-    return d.finish(maximum(x, x.number(0)));
+    return d.finish(maximum(x.number(0), x));  // see clamp()
   };
   table["relu6"] = [](Decomposition& d) {
     return d.finish(clamp(d.operand(0, d.compute()), 0, 6));

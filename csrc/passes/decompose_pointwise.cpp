@@ -327,10 +327,16 @@ void add_selection_rules(RuleTable& table) {
         if (d.compute() == c10::kBool) return false;
         Term x = d.operand(0, d.compute());
         const ScalarType first = d.output().dtype;
-        if (lower > 0 && d.given(size_t(lower)))
-          x = maximum(x, d.operand(size_t(lower), x.dtype(), first));
-        if (upper > 0 && d.given(size_t(upper)))
-          x = minimum(x, d.operand(size_t(upper), x.dtype(), first));
+        // Of two zeros the second is taken. ATen's vectors take x where bounds are numbers.
+        const bool by_tensor = *overload != '\0';
+        if (lower > 0 && d.given(size_t(lower))) {
+          const Term bound = d.operand(size_t(lower), x.dtype(), first);
+          x = by_tensor ? maximum(x, bound) : maximum(bound, x);
+        }
+        if (upper > 0 && d.given(size_t(upper))) {
+          const Term bound = d.operand(size_t(upper), x.dtype(), first);
+          x = by_tensor ? minimum(x, bound) : minimum(bound, x);
+        }
         return d.finish(x);
       };
   };

@@ -63,6 +63,27 @@ def test_an_operation_that_raises_leaves_nothing_in_the_window(device):
     assert rest.tolist() == [-1, 2, 5, 8]
 
 
+@pytest.mark.on_cpu("which of two zeros is greater is each device's own matter")
+@pytest.mark.parametrize(
+    "bounded",
+    [
+        torch.relu,
+        torch.nn.functional.relu6,
+        lambda x: x.clamp(min=0.0),
+        lambda x: x.clamp(max=-0.0),
+        lambda x: x.clamp(-0.0, 1.0),
+        lambda x: x.clamp(torch.zeros_like(x), torch.ones_like(x)),
+    ],
+)
+def test_zeros_keep_their_sign_at_a_bound_of_zero(device, bounded):
+    host = torch.tensor([-0.0, 0.0, -1.0, 2.0, float("nan")]).repeat(16 * 8)
+
+    results = each_run(lambda: 1 / bounded(host.to(device) * 1), runs=4)
+
+    for result in results:
+        same(result.cpu(), 1 / bounded(host * 1))
+
+
 def test_shifts_in_place_are_compiled(device):
     def shifted():
         x = torch.arange(20, device=device)
