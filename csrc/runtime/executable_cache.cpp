@@ -92,11 +92,12 @@ void forget_executables(const std::unordered_set<const Executable*>& executables
   std::vector<Compiled> dropped;  // destroyed without the lock
   const std::lock_guard<std::mutex> lock(cache().mutex);
   for (auto& [hash, same_hash] : cache().by_hash) {
-    const auto forgotten = std::ranges::partition(same_hash, [&](const Compiled& compiled) {
-      return !executables.contains(compiled.runnable.executable.get());
-    });
-    std::ranges::move(forgotten, std::back_inserter(dropped));
-    same_hash.erase(forgotten.begin(), forgotten.end());
+    const auto forgotten =
+        std::partition(same_hash.begin(), same_hash.end(), [&](const Compiled& compiled) {
+          return !executables.contains(compiled.runnable.executable.get());
+        });
+    std::move(forgotten, same_hash.end(), std::back_inserter(dropped));
+    same_hash.erase(forgotten, same_hash.end());
   }
   std::erase_if(cache().by_hash, [](const auto& entry) { return entry.second.empty(); });
 }

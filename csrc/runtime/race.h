@@ -55,7 +55,7 @@ class Race {
   std::chrono::nanoseconds known_ = std::chrono::nanoseconds::max();
   uint32_t runs_ = 0;
   std::chrono::nanoseconds at_first_ = std::chrono::nanoseconds::max();  // least of those runs
-  std::array<std::array<std::chrono::nanoseconds, kCounted * kRounds>, 2> times_{};
+  std::array<std::array<std::chrono::nanoseconds, size_t{kCounted} * kRounds>, 2> times_{};
   std::optional<Way> winner_;
 };
 

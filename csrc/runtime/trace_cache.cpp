@@ -131,11 +131,11 @@ void forget_executables_of(c10::ArrayRef<CachedTrace> dropped) {
 std::vector<CachedTrace> drop_unused(TraceOwner owner, Traces& traces) {
   std::vector<CachedTrace> dropped;
   for (auto& [hash, same_hash] : traces.by_hash) {
-    const auto unused = std::ranges::partition(same_hash, [&](const CachedTrace& cached) {
-      return cached.trace->last_use() > traces.watched_since;
-    });
-    std::ranges::move(unused, std::back_inserter(dropped));
-    same_hash.erase(unused.begin(), unused.end());
+    const auto unused = std::partition(
+        same_hash.begin(), same_hash.end(),
+        [&](const CachedTrace& cached) { return cached.trace->last_use() > traces.watched_since; });
+    std::move(unused, same_hash.end(), std::back_inserter(dropped));
+    same_hash.erase(unused, same_hash.end());
   }
   if (dropped.empty()) return dropped;
   std::erase_if(traces.by_hash, [](const auto& entry) { return entry.second.empty(); });
