@@ -208,13 +208,15 @@ void InspectedArguments::poison_again() {
 // what the other becomes.
 bool InspectedArguments::rebinds_twice() const {
   if (!op_.may_rebind) return false;
-  // Of arguments that are only read, a tensor given twice does not matter. Those of out= come last.
-  const auto& arguments = op_.handle.schema().arguments();
-  const auto out = std::ranges::find_if(arguments, &c10::Argument::is_out);
-  const size_t first = out == arguments.end() ? 0 : start(size_t(out - arguments.begin()));
-  for (size_t i = first; i < tensors_.size(); ++i)
+  // Beside out= arguments, which come last, what is only read may be given twice.
+  const auto may_be_rebound = [&](size_t tensor) {
+    const auto& arguments = op_.handle.schema().arguments();
+    const auto out = std::ranges::find_if(arguments, &c10::Argument::is_out);
+    return out == arguments.end() || tensor >= start(size_t(out - arguments.begin()));
+  };
+  for (size_t i = 0; i < tensors_.size(); ++i)
     for (size_t j = 0; j < i; ++j)
-      if (tensors_[i] && tensors_[i] == tensors_[j]) return true;
+      if (tensors_[i] && tensors_[i] == tensors_[j] && may_be_rebound(i)) return true;
   return false;
 }
 
