@@ -20,6 +20,22 @@ def when_imported(name: str, change: Callable[[ModuleType], None]) -> None:
         sys.meta_path.insert(0, _AtImport(name, change))
 
 
+def when_imported_wrap(
+    name: str, function: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> None:
+    """Puts ``wrap(f)`` in the place of a function of that module: now, or once it is imported.
+
+    Where another version of the library has no such function nothing is changed.
+    """
+
+    def change(module: ModuleType) -> None:
+        original = getattr(module, function, None)
+        if original is not None:
+            setattr(module, function, wrap(original))
+
+    when_imported(name, change)
+
+
 class _AtImport(MetaPathFinder):
     """Finds one module as others do, and has it changed once it has run.
 

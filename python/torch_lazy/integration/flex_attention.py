@@ -7,27 +7,24 @@ this device has, with their gradients.
 from __future__ import annotations
 
 import functools
-from types import ModuleType
+from collections.abc import Callable
 
 import torch
 
-from torch_lazy.integration.at_import import when_imported
+from torch_lazy.integration.at_import import when_imported_wrap
 
 
 def install() -> None:
     """Takes lazy tensors out of the check of devices, now or when the module is imported."""
-    when_imported("torch.nn.attention.flex_attention", _take_lazy_tensors)
+    when_imported_wrap(
+        "torch.nn.attention.flex_attention", "_validate_device", _without_lazy_tensors
+    )
 
 
-def _take_lazy_tensors(module: ModuleType) -> None:
-    """Where another version of PyTorch checks in another way nothing is changed."""
-    check = getattr(module, "_validate_device", None)
-    if check is None:
-        return
-
+def _without_lazy_tensors(check: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(check)
     def validate(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
         if query.device.type != "lazy":
             check(query, key, value)
 
-    module._validate_device = validate
+    return validate

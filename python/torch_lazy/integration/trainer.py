@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import functools
 import os
-from types import ModuleType
+from collections.abc import Callable
 
-from torch_lazy.integration.at_import import when_imported
+from torch_lazy.integration.at_import import when_imported_wrap
 
 
 def install() -> None:
     """Changes the module of the arguments, now or when it is imported."""
-    when_imported("transformers.training_args", _let_it_compute_in_bfloat16)
+    when_imported_wrap(
+        "transformers.training_args", "is_torch_bf16_gpu_available", _or_it_is_the_device
+    )
 
 
-def _let_it_compute_in_bfloat16(module: ModuleType) -> None:
-    of_other_devices = getattr(module, "is_torch_bf16_gpu_available", None)
-    if of_other_devices is None:
-        return
-
+def _or_it_is_the_device(of_other_devices: Callable[[], bool]) -> Callable[[], bool]:
     @functools.wraps(of_other_devices)
-    def is_torch_bf16_gpu_available() -> bool:
+    def is_available() -> bool:
         device = os.environ.get("ACCELERATE_TORCH_DEVICE", "")
         return device.partition(":")[0] == "lazy" or of_other_devices()
 
-    module.is_torch_bf16_gpu_available = is_torch_bf16_gpu_available  # type: ignore[attr-defined]
+    return is_available
