@@ -148,8 +148,10 @@ DiskCache::Counters::Counters(Metrics::ByName& counts)
       broken(counts["broken"]),
       not_stored(counts["not stored"]) {}
 
-DiskCache::DiskCache(std::filesystem::path directory, int64_t byte_limit, Metrics::ByName& counts)
+DiskCache::DiskCache(std::filesystem::path directory, int64_t byte_limit, Metrics::ByName& counts,
+                     Says says)
     : directory_(std::move(directory)),
+      says_(says),
       byte_limit_(byte_limit),
       written_since_look_(int64_t(random_number() % uint64_t(byte_limit / kPartsOfLimit + 1))),
       counters_(counts) {
@@ -157,6 +159,7 @@ DiskCache::DiskCache(std::filesystem::path directory, int64_t byte_limit, Metric
   if (refused.empty()) return;
   if (directory_fd_ >= 0) ::close(std::exchange(directory_fd_, -1));
   increment(counters_.refused);
+  if (says_ != Says::kAll) return;
   warn_in_background(
       fmt::format("nothing is kept between processes: {} is not used, {}. "
                   "TORCH_LAZY_CACHE_DIR names another directory, TORCH_LAZY_CACHE_BYTES=0 asks "
@@ -215,7 +218,7 @@ void DiskCache::put(std::string_view key, std::string_view value) {
     const std::string why = system_error(errno);
     if (made) ::unlinkat(directory_fd_, unfinished.c_str(), 0);
     increment(counters_.not_stored);
-    say_once(said_not_stored_, "a file could not be written", why);
+    if (says_ == Says::kAll) say_once(said_not_stored_, "a file could not be written", why);
     return;
   }
   increment(counters_.stored);

@@ -25,12 +25,16 @@ namespace torch_lazy {
 // in the directory are left alone.
 class DiskCache {
  public:
+  // What is warned about. Of several caches in one place the first says what they have in common:
+  // that it cannot be used, or written to.
+  enum class Says : uint8_t { kAll, kWhatIsBroken };
+
   // Makes the directory where there is none. It is refused where another user than the process's
   // own could write to it: entries may be machine code. `byte_limit`: from there on the entries
   // used longest ago are removed, by who happens to look; a limit lower than before is met when
   // about an eighth of it was written.
   DiskCache(std::filesystem::path directory, int64_t byte_limit,
-            Metrics::ByName& counts = metrics().disk_cache);
+            Metrics::ByName& counts = metrics().disk_cache, Says says = Says::kAll);
   ~DiskCache();
   DiskCache(const DiskCache&) = delete;
   DiskCache& operator=(const DiskCache&) = delete;
@@ -49,6 +53,7 @@ class DiskCache {
   void evict_if_over_limit(int64_t just_written);
 
   const std::filesystem::path directory_;
+  const Says says_;
   const int64_t byte_limit_;
   // The directory itself, whatever its name leads to later. -1 where it was refused.
   int directory_fd_ = -1;

@@ -34,6 +34,7 @@ const std::vector<std::pair<const char*, Metrics::Counter Metrics::*>>& Metrics:
       {"windows_run", &Metrics::windows_run},
       {"onednn_products", &Metrics::onednn_products},
       {"dynamic_scalars", &Metrics::dynamic_scalars},
+      {"remembered_traces", &Metrics::remembered_traces},
   };
   return table;
 }

@@ -20,11 +20,12 @@ namespace torch_lazy {
 class Metrics {
  public:
   using Counter = std::atomic<int64_t>;
-  Counter compiles{0};         // graphs compiled
-  Counter run_ns{0};           // nanoseconds spent running windows
-  Counter windows_run{0};      // windows run by an executable
-  Counter onednn_products{0};  // products that oneDNN computed in MKL's place
-  Counter dynamic_scalars{0};  // numbers that became arguments of a trace after they had changed
+  Counter compiles{0};           // graphs compiled
+  Counter run_ns{0};             // nanoseconds spent running windows
+  Counter windows_run{0};        // windows run by an executable
+  Counter onednn_products{0};    // products that oneDNN computed in MKL's place
+  Counter dynamic_scalars{0};    // numbers that became arguments of a trace after they had changed
+  Counter remembered_traces{0};  // recorded for the first time, and often in earlier processes
 
   // Counters of recorded operations belong to one recording thread each, which counts without an
   // atomic instruction; readers add them up.

@@ -177,11 +177,16 @@ std::vector<Setting> behaviour_settings() {
       "measured_choice", &Config::measured_choice,
       "windows compiled from now on are timed against their operations as library calls, in turns "
       "once they have run for a millisecond, and the faster is used");
+  Setting remember_traces = flag(
+      "remember_traces", &Config::remember_traces,
+      "windows that ran often are remembered beside the kernels, and the next process compiles "
+      "them when it first records them");
   Setting accelerator =
       flag("accelerator", &Config::accelerator,
            "`torch.accelerator` means device `lazy` on a machine that has no other accelerator");
-  return {std::move(defer), std::move(backend),         std::move(device),
-          std::move(rng),   std::move(measured_choice), std::move(accelerator)};
+  return {std::move(defer),      std::move(backend),         std::move(device),
+          std::move(rng),        std::move(measured_choice), std::move(remember_traces),
+          std::move(accelerator)};
 }
 
 std::vector<Setting> checking_settings() {

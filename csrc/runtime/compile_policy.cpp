@@ -17,10 +17,15 @@ using std::chrono::nanoseconds;
 // back.
 constexpr int64_t kUnusedForARecording = 16;
 
+// So many times what a compile costs has to have been spent in its trace's runs in an earlier
+// process. The script may be a shorter one this time.
+constexpr int64_t kSure = 4;
+
 // Global: compiles are the whole process's.
 struct Costs {
-  ForkSafeMutex mutex{LockOrder::kLeaf};  // guards `costs`
+  ForkSafeMutex mutex{LockOrder::kLeaf};  // guards what is below
   CompileCosts costs;
+  CompileAllowance allowance;
 };
 
 Costs& process_costs() {
@@ -47,13 +52,29 @@ void CompileCosts::note(CompileSize trace, Nanoseconds took) {
   sum.roots += std::sqrt(double(trace.operations));
 }
 
-CompileWhen when_compiling_pays(CompileSize trace, int64_t recordings, nanoseconds spent,
-                                bool (*has_core)()) {
-  if (recordings <= unused.load(std::memory_order_relaxed) / kUnusedForARecording)
+bool CompileAllowance::take(Nanoseconds cost, Nanoseconds elapsed) {
+  left_ = std::min(left_ + (elapsed - last_.value_or(elapsed)) / kShare, kMost);
+  last_ = elapsed;
+  if (cost > left_) return false;
+  left_ -= cost;
+  return true;
+}
+
+CompileWhen when_compiling_pays(CompileSize trace, const TraceUse& use, bool (*has_core)()) {
+  const bool remembered = use.spent_before > nanoseconds(0);
+  if (!remembered &&
+      use.recordings <= unused.load(std::memory_order_relaxed) / kUnusedForARecording)
     return CompileWhen::kNot;
   {
-    const std::lock_guard lock(process_costs().mutex);
-    if (spent >= process_costs().costs.expect(trace)) return CompileWhen::kInTurn;
+    Costs& all = process_costs();
+    const std::lock_guard lock(all.mutex);
+    if (remembered) all.costs.note_compiled_before(trace);
+    const nanoseconds cost = all.costs.expect(trace);
+    // The first recording of all is the slowest, and tells nothing yet.
+    if (use.spent >= cost && use.recordings > int64_t(remembered)) return CompileWhen::kInTurn;
+    if (use.spent_before >= kSure * cost &&
+        all.allowance.take(cost, std::chrono::steady_clock::now().time_since_epoch()))
+      return CompileWhen::kInTurn;
   }
   return has_core() ? CompileWhen::kIfACoreIsIdle : CompileWhen::kNot;
 }

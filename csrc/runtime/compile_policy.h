@@ -6,6 +6,11 @@
 // trace as the compile will take. Whatever comes then, they take no more than about twice what they
 // would without, and a script that goes on for long is no later than by that.
 //
+// A trace that ran often in an earlier process is likely to run as often in this one, and its
+// kernels are on disk: where that was worth a few times the compile, it is compiled when it is
+// first recorded. A script that ends earlier this time shall not be much longer for it: such
+// compiles get a share of the time since the first of them.
+//
 // Some scripts make traces that are recorded a few times and never again: the layers of a network
 // that is given one more token each time. The more compiled traces have not run, the more
 // recordings the next one has to have.
@@ -14,6 +19,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <unordered_set>
 
 #include "runtime/idle_cores.h"
@@ -37,6 +43,8 @@ class CompileCosts {
 
   Nanoseconds expect(CompileSize trace) const;
   void note(CompileSize trace, Nanoseconds took);
+  // An earlier process has compiled it: its kernels are on disk.
+  void note_compiled_before(CompileSize trace) { operators_.insert(trace.operators); }
   // What was compiled is gone.
   void forget_operators() { operators_.clear(); }
 
@@ -50,7 +58,24 @@ class CompileCosts {
   // They begin with what stands for the first windows, before anything is measured: of 20 to 1,800
   // operations of training steps, 12 to 25 ms a root, and a tenth of it where kernels are found.
   Sum new_{15e6, 1}, known_{1.5e6, 1};
-  std::unordered_set<uint64_t> operators_;  // of what was compiled
+  std::unordered_set<uint64_t> operators_;  // of what was compiled, by this process or before it
+};
+
+// What compiles may take on the word of earlier processes: a window or two at once, and then a
+// share of the time that goes by. Not for several threads at once.
+class CompileAllowance {
+ public:
+  using Nanoseconds = std::chrono::nanoseconds;
+
+  // Whether a compile of that cost is within it, which is counted then. `elapsed`: since any
+  // moment, the same in all calls.
+  bool take(Nanoseconds cost, Nanoseconds elapsed);
+
+ private:
+  static constexpr Nanoseconds kAtOnce{20'000'000}, kMost{500'000'000};
+  static constexpr int64_t kShare = 8;  // an eighth
+  Nanoseconds left_ = kAtOnce;
+  std::optional<Nanoseconds> last_;  // `elapsed` of the last call
 };
 
 enum class CompileWhen : uint8_t {
@@ -59,10 +84,18 @@ enum class CompileWhen : uint8_t {
   kInTurn,
 };
 
-// `recordings` of the trace since it became warm, and how long the script has been in them. By what
-// this process's compiles have cost. `has_core` is asked last.
-CompileWhen when_compiling_pays(CompileSize trace, int64_t recordings,
-                                std::chrono::nanoseconds spent, bool (*has_core)() = has_idle_core);
+// How often a trace was met.
+struct TraceUse {
+  int64_t recordings = 0;             // since it became warm
+  std::chrono::nanoseconds spent{0};  // by the script, in them
+  // What its runs in an earlier process would have taken as recordings; 0 where it is not
+  // remembered.
+  std::chrono::nanoseconds spent_before{0};
+};
+
+// By what this process's compiles have cost. `has_core` is asked last.
+CompileWhen when_compiling_pays(CompileSize trace, const TraceUse& use,
+                                bool (*has_core)() = has_idle_core);
 
 // What the next compiles are expected to cost is told from those that ended well.
 void count_compiled(CompileSize trace, std::chrono::nanoseconds took);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include "runtime/compile_queue.h"
 #include "runtime/execution_lock.h"
 #include "runtime/geometry.h"
+#include "runtime/remembered_traces.h"
 #include "runtime/trace_clock.h"
 #include "runtime/trace_conditions.h"
 #include "tape/dynamic_scalars.h"
@@ -87,10 +89,13 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
   // It has run as compiled.
   void note_run() {
     note_use();
-    if (has_run_.load(std::memory_order_relaxed)) [[likely]]
-      return;
-    if (!has_run_.exchange(true)) count_first_run();
+    const int64_t runs = runs_.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (runs == 1) [[unlikely]]
+      count_first_run();
+    if (runs >= kLeastRunsToRemember && std::has_single_bit(uint64_t(runs))) [[unlikely]]
+      ask_to_remember_traces();
   }
+  int64_t runs() const { return runs_.load(std::memory_order_relaxed); }
   // The compile has ended, well or not.
   bool finished() const { return finished_.load(std::memory_order_acquire); }
 
@@ -136,7 +141,8 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
   std::vector<bool> live_;
   std::shared_ptr<const Version> version_;
   bool failed_ = false;
-  std::atomic<bool> finished_{false}, has_run_{false};  // read without the lock
+  std::atomic<bool> finished_{false};  // read without the lock
+  std::atomic<int64_t> runs_{0};       // as compiled
   std::atomic<CompileWhen> queued_{CompileWhen::kNot};
   std::atomic<uint64_t> last_use_{0};
   std::atomic<bool> dropped_{false};

@@ -21,6 +21,7 @@
 #include "base/without_gil.h"
 #include "offload/runtime_device.h"
 #include "runtime/compile_or_fall_back.h"
+#include "runtime/remembered_traces.h"
 #include "runtime/trace_cache.h"
 
 namespace torch_lazy {
@@ -167,8 +168,10 @@ void select_backend(const std::string& name) {
       select_device(c10::DeviceTypeName(*type, /*lower_case=*/true));
   settled = true;
   if (name == backend_name()) return;
+  remember_traces();
   set_backend_name(name);
   forget_traces();
+  recall_traces();
 }
 
 void select_device(const std::string& name) {

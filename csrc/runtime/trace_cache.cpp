@@ -22,9 +22,8 @@ namespace {
 
 struct CachedTrace {
   std::shared_ptr<CompiledTrace> trace;
-  // Recordings, and the time in them; see when_compiling_pays().
-  int64_t recordings = 0;
-  std::chrono::nanoseconds spent{0};
+  Tape::Hash structure;
+  TraceUse use;
 };
 
 using TracesByHash = std::unordered_map<Tape::Hash, std::vector<CachedTrace>, TapeHasher>;
@@ -88,6 +87,16 @@ CachedTrace* find(Traces& traces, const Tape& tape, const DynamicScalars& dynami
         cached.trace->conditions() == conditions && cached.trace->tape().same_words(tape))
       return &cached;
   return nullptr;
+}
+
+// A number that turns out to change, or two that turn out to differ, make another trace of the
+// structure.
+bool know_more(const DynamicScalars& a, const DynamicScalars& b) {
+  const auto numbers = [](const DynamicScalars& all) {
+    return std::ranges::count_if(
+        all, [](const DynamicScalar& number) { return number.word == number.first; });
+  };
+  return std::pair(a.size(), numbers(a)) > std::pair(b.size(), numbers(b));
 }
 
 void publish(TraceOwner owner, TraceGeneration generation) {
@@ -172,15 +181,13 @@ std::vector<CachedTrace> make_room(TraceOwner owner, Traces& traces, const Tape&
 
 }  // namespace
 
-std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const Tape& recorded,
-                                              const DynamicScalars& dynamic_scalars,
-                                              const std::vector<bool>& live,
-                                              const TraceConditions& conditions,
-                                              std::chrono::nanoseconds spent) {
+std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const RepeatedRecording& recording,
+                                              const TraceConditions& conditions) {
+  const DynamicScalars& dynamic_scalars = recording.dynamic_scalars;
   Tape masked;  // left empty without dynamic_scalars
-  if (!dynamic_scalars.empty()) masked = recorded.prefix(recorded.size());
+  if (!dynamic_scalars.empty()) masked = recording.tape.prefix(recording.tape.size());
   for (const DynamicScalar& number : dynamic_scalars) masked.clear_word(number.word);
-  const Tape& tape = dynamic_scalars.empty() ? recorded : masked;
+  const Tape& tape = dynamic_scalars.empty() ? recording.tape : masked;
   std::vector<CachedTrace> dropped;  // destroyed without the cache's lock
   const std::lock_guard<std::mutex> lock(cache().mutex);
   Traces& traces = cache().by_owner[owner];
@@ -189,22 +196,41 @@ std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const Tape& reco
     if (traces.operations >= most_operations()) dropped = make_room(owner, traces, tape);
     if (traces.operations >= most_operations()) return nullptr;
     traces.operations += tape.size();
-    cached = &traces.by_hash[tape.hash()].emplace_back(CachedTrace{std::make_shared<CompiledTrace>(
-        tape.prefix(tape.size()), dynamic_scalars, live, conditions, traces.clock)});
+    cached = &traces.by_hash[tape.hash()].emplace_back(
+        CachedTrace{std::make_shared<CompiledTrace>(tape.prefix(tape.size()), dynamic_scalars,
+                                                    recording.live, conditions, traces.clock),
+                    recording.structure});
+    if (const auto known = owner ? std::nullopt : remembered_trace(recording.structure))
+      cached->use.spent_before = known->runs * known->recorded;
   }
   cached->trace->note_use();
   if (cached->trace->finished()) return cached->trace;
-  ++cached->recordings;
-  cached->spent += spent;
+  ++cached->use.recordings;
+  cached->use.spent += recording.spent;
   CompiledTrace& trace = *cached->trace;
   if (trace.queued() != CompileWhen::kNot) resume_compiles();
   if (trace.queued() != CompileWhen::kInTurn) {
     const CompileWhen when =
-        owner ? CompileWhen::kInTurn
-              : when_compiling_pays(trace.compile_size(), cached->recordings, cached->spent);
+        owner ? CompileWhen::kInTurn : when_compiling_pays(trace.compile_size(), cached->use);
     if (when != CompileWhen::kNot) trace.queue(when);
   }
   return cached->trace;
+}
+
+RememberedTraces traces_that_ran(int64_t at_least) {
+  RememberedTraces ran;
+  const std::lock_guard<std::mutex> lock(cache().mutex);
+  for (const auto& [hash, same_hash] : cache().by_owner[nullptr].by_hash)
+    for (const auto& [trace, structure, use] : same_hash) {
+      if (trace->runs() < at_least) continue;
+      RememberedTrace& all = ran[structure];
+      const auto recorded = use.spent / std::max<int64_t>(use.recordings, 1);
+      all.recorded = all.runs == 0 ? recorded : std::min(all.recorded, recorded);
+      all.runs += trace->runs();
+      if (know_more(trace->dynamic_scalars(), all.dynamic_scalars))
+        all.dynamic_scalars = trace->dynamic_scalars();
+    }
+  return ran;
 }
 
 void queue_all_compiles() {

@@ -1,4 +1,5 @@
-// The traces that were seen at least twice, most of them shared by the recorders of all threads.
+// The traces that were seen at least twice, or once and are remembered (remembered_traces.h), most
+// of them shared by the recorders of all threads.
 //
 // There is room for so many operations of each owner's (config.trace_operations), since a window of
 // a thousand takes half a megabyte with its plan. Once that is used up new traces are turned away
@@ -14,6 +15,7 @@
 
 #include "base/api.h"
 #include "runtime/compiled_trace.h"
+#include "runtime/remembered_traces.h"
 
 namespace torch_lazy {
 
@@ -22,14 +24,24 @@ namespace torch_lazy {
 // executables are shared all the same: one is a function of its graph.
 using TraceOwner = const void*;
 
-// The compiled trace with these words, whatever the dynamic scalars, made if there is none yet;
+// A recording that was seen before, if only by an earlier process.
+struct RepeatedRecording {
+  const Tape& tape;
+  Tape::Hash structure;  // of the tape without the numbers that may be dynamic
+  DynamicScalars dynamic_scalars;
+  std::vector<bool> live;
+  std::chrono::nanoseconds spent;  // on it
+};
+
+// The compiled trace with its words, whatever the dynamic scalars, made if there is none yet;
 // null where there is no room for it. One that is shared is queued for compiling once that pays,
-// one with an owner at once. `spent`: how long its recording took.
-std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const Tape& tape,
-                                              const DynamicScalars& dynamic_scalars,
-                                              const std::vector<bool>& live,
-                                              const TraceConditions& conditions,
-                                              std::chrono::nanoseconds spent);
+// one with an owner at once.
+std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const RepeatedRecording& recording,
+                                              const TraceConditions& conditions);
+
+// Those of the shared traces that have run at least so often, with what was learnt last of their
+// dynamic scalars.
+RememberedTraces traces_that_ran(int64_t at_least);
 
 // Queues the traces whose compiles are put off.
 TORCH_LAZY_MODULE_API void queue_all_compiles();

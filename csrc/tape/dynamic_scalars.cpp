@@ -150,6 +150,28 @@ bool matches(c10::ArrayRef<uint64_t> all_words, size_t begin, size_t end,
   return equal(known.data() + from, recorded + from, known.size() - from);
 }
 
+std::optional<ScalarHistory> ScalarHistory::remembered(c10::ArrayRef<uint64_t> bits,
+                                                       c10::ArrayRef<uint32_t> words,
+                                                       const DynamicScalars& dynamic) {
+  ScalarHistory history;
+  history.add(bits);
+  if (dynamic.empty()) return history;
+  std::vector<Number>& numbers = history.numbers_;
+  // What is not dynamic has been equal to all that is equal to it now, as far as anybody knows.
+  numbers.assign(words.size(), Number{.same = UINT32_MAX});
+  const auto index_of = [&](uint32_t word) {
+    return uint32_t(std::lower_bound(words.begin(), words.end(), word) - words.begin());
+  };
+  for (const auto& [word, first] : dynamic) {
+    const uint32_t at = index_of(word), same = index_of(first);
+    if (at >= words.size() || words[at] != word || same > at || words[same] != first)
+      return std::nullopt;
+    numbers[at] = {same, true};
+  }
+  history.tell_apart(bits);
+  return history;
+}
+
 bool ScalarHistory::add(c10::ArrayRef<uint64_t> bits) {
   if (recordings_++ == 0) {
     first_ = bits.vec();

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "tape/tape.h"
@@ -43,6 +44,12 @@ bool matches(c10::ArrayRef<uint64_t> all_words, size_t begin, size_t end,
 // The numbers that recordings of one structure had.
 class ScalarHistory {
  public:
+  // After one recording with these bits, and others before it which have shown what is dynamic of
+  // the numbers that stand at `words`. None where `dynamic` is of other words.
+  static std::optional<ScalarHistory> remembered(c10::ArrayRef<uint64_t> bits,
+                                                 c10::ArrayRef<uint32_t> words,
+                                                 const DynamicScalars& dynamic);
+
   // Another recording's, in order. Returns whether more must be dynamic, or told apart, than
   // before.
   bool add(c10::ArrayRef<uint64_t> bits);

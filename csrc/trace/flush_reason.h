@@ -70,7 +70,7 @@ struct Flush {
 
 enum class WindowState : uint8_t {
   kCold,         // ran eagerly, recorded for the first time
-  kWarm,         // ran eagerly, recorded before
+  kWarm,         // ran eagerly, recorded before, if only by an earlier process
   kHot,          // run by its executable
   kGuardFailed,  // left the known traces, or was flushed where no executable serves
 };

@@ -1,8 +1,10 @@
 #include "trace/learner.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/metrics.h"
+#include "runtime/remembered_traces.h"
 
 namespace torch_lazy {
 
@@ -83,6 +85,20 @@ void Learner::note_flush(FlushReason reason) {
   if (!is_seam(reason) && !changing_.empty()) changing_.clear();
 }
 
+// Under deterministic algorithms nothing depends on earlier processes.
+const ScalarHistory* Learner::add_remembered(const Tape& tape, const Tape::Hash& structure,
+                                             c10::ArrayRef<uint32_t> words) {
+  if (owner_ || config().defer == Defer::kNever) return nullptr;
+  const auto remembered = remembered_trace(structure);
+  // A warning may come once a process, and is no part of what repeats then.
+  const auto warned = [](const Tape::Entry& entry) { return entry.warnings != kNoWarnings; };
+  if (!remembered || std::ranges::any_of(tape.entries(), warned)) return nullptr;
+  const ScalarHistory* const history =
+      profile_.add_remembered(structure, words, remembered->dynamic_scalars);
+  if (history) increment(metrics().remembered_traces);
+  return history;
+}
+
 WindowState Learner::record_profile(Window& window, std::optional<FlushReason> automatic) {
   if (!window.slots_valid()) return WindowState::kCold;
   Tape& tape = window.tape();
@@ -93,7 +109,9 @@ WindowState Learner::record_profile(Window& window, std::optional<FlushReason> a
   const std::vector<uint32_t> words = dynamic_scalar_words(tape);
   c10::SmallVector<uint64_t, 16> numbers;
   for (const uint32_t word : words) numbers.push_back(tape.all_words()[word]);
-  const auto [history, dynamic] = profile_.add(tape.hash_without(words), numbers);
+  const Tape::Hash structure = tape.hash_without(words);
+  auto [history, dynamic] = profile_.add(structure, numbers);
+  if (!history) history = add_remembered(tape, structure, words);
   if (!history) {
     if (config().defer == Defer::kNever) return WindowState::kCold;
     seams_.note_new(tape);
@@ -102,9 +120,13 @@ WindowState Learner::record_profile(Window& window, std::optional<FlushReason> a
   }
   if (dynamic > 0) increment(metrics().dynamic_scalars, int64_t(dynamic));
   if (config().defer == Defer::kNever) return WindowState::kWarm;
-  auto trace = compiled_trace(owner_, tape, history->dynamic_scalars(words), window.live(),
-                              {window.device(), window.key().state.deterministic_algorithms()},
-                              window.age());
+  auto trace = compiled_trace(owner_,
+                              {.tape = tape,
+                               .structure = structure,
+                               .dynamic_scalars = history->dynamic_scalars(words),
+                               .live = window.live(),
+                               .spent = window.age()},
+                              {window.device(), window.key().state.deterministic_algorithms()});
   if (!trace) {
     increment(metrics().fallbacks["window not kept"]);
     seams_.note_repeated();

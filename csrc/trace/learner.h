@@ -34,8 +34,9 @@ class Learner {
 
   // A window begins. Returns the traces that it may follow, null if there are none.
   KnownTraces* start_window(const TraceKey& key);
-  // Records the window's profile. Where it was recorded before, its trace is queued for compiling,
-  // and matchable in windows that begin once that is done. `automatic`: see Segment::End.
+  // Records the window's profile. Where it was recorded before, or ran often in an earlier process,
+  // its trace is queued for compiling once that pays, and matchable in windows that begin once that
+  // is done. `automatic`: see Segment::End.
   WindowState record_profile(Window& window, std::optional<FlushReason> automatic);
   // A window was recorded again, or ran, as that trace.
   void note_repeated(const Tape& tape, const CompiledTrace& trace);
@@ -67,6 +68,10 @@ class Learner {
   void forget();
   void forget_dropped_traces();
   void admit_ready_traces();
+  // The first recording of the window, where an earlier process has learnt what is dynamic of the
+  // numbers at `words`; null where it has not.
+  const ScalarHistory* add_remembered(const Tape& tape, const Tape::Hash& structure,
+                                      c10::ArrayRef<uint32_t> words);
   void await(const TraceKey& key, std::shared_ptr<CompiledTrace> trace,
              std::optional<FlushReason> automatic);
 

@@ -2,6 +2,7 @@
 // at a fork, and at the end of the process.
 #include "base/fork.h"
 #include "runtime/compile_queue.h"
+#include "runtime/remembered_traces.h"
 #include "runtime/select_backend.h"
 #include "trace/recorder.h"
 
@@ -80,6 +81,7 @@ Recorder& Recorder::lease_for_thread() {
       (register_at_fork(LockOrder::kRecording, before_fork, after_fork), true);
   static_cast<void>(registered);
   select_backend_of_environment();
+  recall_traces();
   static thread_local RecorderPool::Lease lease;
   of_thread_ = lease.recorder;
   return *lease.recorder;
@@ -112,6 +114,7 @@ void Recorder::after_fork(bool child) {
 
 void Recorder::discard_all() noexcept {
   stop_compiles();
+  remember_traces();
   EarlyThread::stop_all();
   const RecordingGuard lock(recording_lock());
   RecorderPool::instance().discarded = true;

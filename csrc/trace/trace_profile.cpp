@@ -1,5 +1,7 @@
 #include "trace/trace_profile.h"
 
+#include <utility>
+
 namespace torch_lazy {
 
 TraceProfile::Again TraceProfile::add(const Tape::Hash& structure,
@@ -23,6 +25,18 @@ TraceProfile::Again TraceProfile::add(const Tape::Hash& structure,
   ScalarHistory& history = known->second;
   const size_t dynamic = history.dynamic();
   return {&history, history.add(numbers) ? history.dynamic() - dynamic : 0};
+}
+
+const ScalarHistory* TraceProfile::add_remembered(const Tape::Hash& structure,
+                                                  c10::ArrayRef<uint32_t> words,
+                                                  const DynamicScalars& dynamic) {
+  const auto seen = once_.find(structure);
+  if (seen == once_.end()) return nullptr;
+  const auto [begin, end] = seen->second;
+  auto history = ScalarHistory::remembered({numbers_.data() + begin, end - begin}, words, dynamic);
+  if (!history) return nullptr;
+  once_.erase(seen);
+  return &again_.emplace(structure, std::move(*history)).first->second;
 }
 
 void TraceProfile::clear() {

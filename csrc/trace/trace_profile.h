@@ -21,6 +21,11 @@ class TraceProfile {
   };
   // A recording of the structure with these of its numbers. The history is null the first time.
   Again add(const Tape::Hash& structure, c10::ArrayRef<uint64_t> numbers);
+  // That recording, the first, was not the first of all: an earlier process has learnt that these
+  // of the numbers that stand at `words` are dynamic. Null, and nothing is learnt, where that is
+  // not of this structure.
+  const ScalarHistory* add_remembered(const Tape::Hash& structure, c10::ArrayRef<uint32_t> words,
+                                      const DynamicScalars& dynamic);
   void clear();
 
  private:

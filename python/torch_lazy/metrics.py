@@ -14,7 +14,8 @@ def metrics() -> dict[str, Any]:
     ``fallbacks`` operators that cost speed by name. ``windows_run`` windows were run by executables
     in ``run_ns`` nanoseconds; ``compiles`` counts executables made, ``dynamic_scalars`` numbers
     that changed and became inputs of their window, ``onednn_products`` matrix products that oneDNN
-    computed where eager calls MKL. ``early_runs`` counts windows with which a device had begun
+    computed where eager calls MKL. ``remembered_traces`` counts windows recorded for the first time
+    that an earlier process ran often. ``early_runs`` counts windows with which a device had begun
     before they were recorded, by what became of that (finished, dropped). ``choices`` counts
     compiled windows by what was measured to be faster, and ``chosen`` describes those that do not
     run as compiled. ``bytes_moved`` are bytes moved between the host and a device that has no

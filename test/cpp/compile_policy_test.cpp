@@ -59,25 +59,71 @@ class CompilePolicy : public ::testing::Test {
 };
 
 TEST_F(CompilePolicy, WithAnIdleCoreATraceIsCompiledAtOnce) {
-  EXPECT_EQ(when_compiling_pays(kTrace, 1, nanoseconds(0), has_a_core),
+  EXPECT_EQ(when_compiling_pays(kTrace, {.recordings = 1}, has_a_core),
             CompileWhen::kIfACoreIsIdle);
 }
 
 TEST_F(CompilePolicy, WithoutOneACompileWaitsUntilItsTraceHasTakenTime) {
-  EXPECT_EQ(when_compiling_pays(kTrace, 1, nanoseconds(1000), has_none), CompileWhen::kNot);
-  EXPECT_EQ(when_compiling_pays(kTrace, 1, hours(10), has_none), CompileWhen::kInTurn);
-  EXPECT_EQ(when_compiling_pays(kTrace, 1, hours(10), has_a_core), CompileWhen::kInTurn);
+  EXPECT_EQ(when_compiling_pays(kTrace, {.recordings = 1, .spent = nanoseconds(1000)}, has_none),
+            CompileWhen::kNot);
+  EXPECT_EQ(when_compiling_pays(kTrace, {.recordings = 1, .spent = hours(10)}, has_none),
+            CompileWhen::kInTurn);
+  EXPECT_EQ(when_compiling_pays(kTrace, {.recordings = 1, .spent = hours(10)}, has_a_core),
+            CompileWhen::kInTurn);
+}
+
+TEST_F(CompilePolicy, ATraceThatAnEarlierProcessRanForLongIsCompiledAtOnce) {
+  constexpr CompileSize small{.operations = 1, .operators = 3};
+  const TraceUse for_long = {.recordings = 1, .spent_before = hours(10)};
+  const TraceUse briefly = {.recordings = 1, .spent_before = nanoseconds(1000)};
+
+  EXPECT_EQ(when_compiling_pays(small, for_long, has_none), CompileWhen::kInTurn);
+  EXPECT_EQ(when_compiling_pays(small, briefly, has_none), CompileWhen::kNot);
+}
+
+TEST_F(CompilePolicy, TheFirstRecordingOfARememberedTraceTellsNothing) {
+  const TraceUse first = {.recordings = 1, .spent = hours(10), .spent_before = nanoseconds(1000)};
+  const TraceUse second = {.recordings = 2, .spent = hours(10), .spent_before = nanoseconds(1000)};
+
+  EXPECT_EQ(when_compiling_pays(kTrace, first, has_none), CompileWhen::kNot);
+  EXPECT_EQ(when_compiling_pays(kTrace, second, has_none), CompileWhen::kInTurn);
+}
+
+TEST(CompileCosts, AreThoseOfKnownOperatorsWhereAnEarlierProcessCompiledThem) {
+  CompileCosts costs;
+  const nanoseconds of_new_operators = costs.expect(kTrace);
+
+  costs.note_compiled_before(kTrace);
+
+  EXPECT_LT(costs.expect(kTrace), of_new_operators / 2);
+}
+
+TEST(CompileAllowance, IsAWindowOrTwoAtOnceAndThenAShareOfTheTime) {
+  CompileAllowance allowance;
+
+  EXPECT_TRUE(allowance.take(milliseconds(15), hours(5)));
+  EXPECT_FALSE(allowance.take(milliseconds(15), hours(5)));
+  EXPECT_FALSE(allowance.take(milliseconds(15), hours(5) + milliseconds(40)));
+  EXPECT_TRUE(allowance.take(milliseconds(15), hours(5) + milliseconds(100)));
+  EXPECT_FALSE(allowance.take(milliseconds(15), hours(5) + milliseconds(100)));
+}
+
+TEST(CompileAllowance, DoesNotPileUpWhileNothingIsCompiled) {
+  CompileAllowance allowance;
+  EXPECT_TRUE(allowance.take(milliseconds(1), hours(0)));
+
+  EXPECT_FALSE(allowance.take(milliseconds(1000), hours(1)));
 }
 
 TEST_F(CompilePolicy, TracesWaitForMoreRecordingsWhereOthersNeverRan) {
   for (int i = 0; i < 100; ++i) count_ready_trace();
-  const auto at_once = when_compiling_pays(kTrace, 1, nanoseconds(0), has_a_core);
-  const auto after_many = when_compiling_pays(kTrace, 20, nanoseconds(0), has_a_core);
+  const auto at_once = when_compiling_pays(kTrace, {.recordings = 1}, has_a_core);
+  const auto after_many = when_compiling_pays(kTrace, {.recordings = 20}, has_a_core);
   for (int i = 0; i < 100; ++i) count_first_run();
 
   EXPECT_EQ(at_once, CompileWhen::kNot);
   EXPECT_NE(after_many, CompileWhen::kNot);
-  EXPECT_NE(when_compiling_pays(kTrace, 1, nanoseconds(0), has_a_core), CompileWhen::kNot);
+  EXPECT_NE(when_compiling_pays(kTrace, {.recordings = 1}, has_a_core), CompileWhen::kNot);
 }
 
 }  // namespace

@@ -173,6 +173,40 @@ TEST(ScalarHistory, SharesANumberAmongPlacesThatWereAlwaysEqual) {
   EXPECT_FALSE(add(history, {5, 5, 5, 4}));
 }
 
+TEST(ScalarHistory, BeginsWithWhatAnEarlierProcessLearnt) {
+  const std::vector<uint32_t> words = {4, 8, 12};
+  const DynamicScalars learnt = {{4, 4}, {12, 4}};
+
+  auto history = ScalarHistory::remembered(std::vector<uint64_t>{1, 2, 1}, words, learnt);
+
+  ASSERT_TRUE(history);
+  EXPECT_EQ(dynamic_scalars(*history, words), learnt);
+  EXPECT_FALSE(add(*history, {3, 2, 3}));
+  EXPECT_EQ(dynamic_scalars(*history, words), learnt);
+  EXPECT_TRUE(add(*history, {3, 2, 4}));
+  EXPECT_EQ(dynamic_scalars(*history, words), (DynamicScalars{{4, 4}, {12, 12}}));
+}
+
+TEST(ScalarHistory, OfAnEarlierProcessLetsConstantsShareANumberOnceTheyChange) {
+  const std::vector<uint32_t> words = {4, 8, 12, 16};
+
+  auto history = ScalarHistory::remembered(std::vector<uint64_t>{1, 2, 1, 2}, words, {{4, 4}});
+
+  ASSERT_TRUE(history);
+  EXPECT_EQ(dynamic_scalars(*history, words), (DynamicScalars{{4, 4}}));
+  EXPECT_TRUE(add(*history, {5, 3, 1, 3}));
+  EXPECT_EQ(dynamic_scalars(*history, words), (DynamicScalars{{4, 4}, {8, 8}, {16, 8}}));
+}
+
+TEST(ScalarHistory, BeginsWithNothingThatWasLearntOfOtherWords) {
+  const std::vector<uint32_t> words = {4, 8};
+  const std::vector<uint64_t> bits = {1, 2};
+
+  EXPECT_FALSE(ScalarHistory::remembered(bits, words, {{5, 5}}));
+  EXPECT_FALSE(ScalarHistory::remembered(bits, words, {{8, 9}}));
+  EXPECT_FALSE(ScalarHistory::remembered(bits, words, {{16, 16}}));
+}
+
 TEST(KnownTraces, MatchAnyNumberWhereOneIsPromoted) {
   KnownTraces known;
   const auto trace = trace_of(scaled_sum(0.5, 2), {0});

@@ -10,6 +10,7 @@ namespace {
 
 // What a test compiles is what it runs, and nothing is kept on disk.
 [[maybe_unused]] const bool kMeasuresNothing = config().measured_choice = false;
+[[maybe_unused]] const bool kRemembersNothing = config().remember_traces = false;
 
 }  // namespace
 }  // namespace torch_lazy

@@ -27,8 +27,8 @@ class TraceCacheTest : public ::testing::Test {
     TapeBuilder window;
     const Handle x = window.input(at::ones({elements}));
     const Handle y = window.call("aten::exp", "", {x})[0];
-    return compiled_trace(this, window.tape, DynamicScalars(), window.live({y}),
-                          TraceConditions{c10::kCPU, false}, std::chrono::nanoseconds(0));
+    return compiled_trace(
+        this, {.tape = window.tape, .structure = window.tape.hash(), .live = window.live({y})}, {});
   }
 
   void record_often(std::vector<int64_t> elements) {

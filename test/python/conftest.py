@@ -35,6 +35,9 @@ os.environ["TORCH_LAZY_CACHE_DIR"] = tempfile.mkdtemp(prefix="torch_lazy_test_")
 # test_measured_choice.py is about choosing between them.
 os.environ.setdefault("TORCH_LAZY_MEASURED_CHOICE", "0")
 
+# Tests count what is recorded for the first time. test_remembered_traces.py is about the others.
+os.environ.setdefault("TORCH_LAZY_REMEMBER_TRACES", "0")
+
 # A pass that breaks the form of a graph is found by the pass's name.
 os.environ.setdefault("TORCH_LAZY_VERIFY_PASSES", "1")
 

@@ -64,8 +64,9 @@ def _windows(of: profile) -> Iterator[Finding]:
     elif states["warm"] >= states["cold"]:
         yield Finding(
             "cause",
-            f"{hot} Most others were met for the second time, and are compiled in the background: "
-            "call torch.lazy.wait_for_compiles() before the profile to see what they become.",
+            f"{hot} Most others were met for the second time, or remembered, and are compiled in "
+            "the background: call torch.lazy.wait_for_compiles() before the profile to see what "
+            "they become.",
         )
     else:
         worst = max(of.summary.windows, key=lambda window: window.states["cold"])
