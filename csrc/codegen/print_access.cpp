@@ -153,9 +153,11 @@ std::string AccessPrinter::load(ExprId id, const Body& body) const {
   }
   if (lane_stride(access).is(-1) && !context_.is_cuda())
     return context_.call("lazy_load_reversed_" + type, {from, count(body)});
-  const std::string strided = "lazy_load_strided_" + type;
-  return context_.call(tile_of(context_, access, expr.predicate) ? strided : gather,
-                       {from, name_of_size(lane_stride(access)), count(body)});
+  if (tile_of(context_, access, expr.predicate))
+    return context_.call(
+        "lazy_load_strided_" + type,
+        {from, constant_argument(lane_stride(access).value), constant_count(body)});
+  return context_.call(gather, {from, name_of_size(lane_stride(access)), count(body)});
 }
 
 std::string AccessPrinter::store(const Store& store, const Body& body) const {
@@ -231,6 +233,10 @@ std::string AccessPrinter::row_pointer(ExprId load) const {
 
 std::string AccessPrinter::count(const Body& body) const {
   return body.is_masked() ? "n" : std::to_string(context_.target.lanes);
+}
+
+std::string AccessPrinter::constant_count(const Body& body) const {
+  return body.is_masked() ? "n" : constant_argument(context_.target.lanes);
 }
 
 }  // namespace torch_lazy::codegen

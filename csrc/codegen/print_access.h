@@ -39,6 +39,8 @@ class AccessPrinter {
   std::string transposed_address(ExprId load) const;
   // How many of the lanes are inside of the loop's range.
   std::string count(const Body& body) const;
+  // The same as an argument of functions that are made for constants.
+  std::string constant_count(const Body& body) const;
 
  private:
   bool is_row_of_memory(const Access& access, ExprId predicate) const;

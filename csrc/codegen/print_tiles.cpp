@@ -91,11 +91,11 @@ void NestPrinter::print_loaded_tiles(const Body& body) {
       const std::string name = name_of_loaded_tile(context_, id);
       out_.line(std::string(vector_type(load.type)) + " " + name + "[" +
                 std::to_string(tile->count) + "];");
-      out_.line(
-          context_.call(std::string("lazy_load_tile_") + name_of(load.type),
-                        {accesses_.address(load.buffer, access, body), std::to_string(tile->stride),
-                         std::to_string(tile->count), accesses_.count(body), name}) +
-          ";");
+      out_.line(context_.call(
+                    std::string("lazy_load_tile_") + name_of(load.type),
+                    {accesses_.address(load.buffer, access, body), constant_argument(tile->stride),
+                     constant_argument(tile->count), accesses_.constant_count(body), name}) +
+                ";");
     }
   }
 }
@@ -117,11 +117,11 @@ void NestPrinter::print_stored_tiles(const Sweep& sweep, const Body& body) {
     const std::optional<Tile> tile = whole_tile(context_, store);
     if (!tile) continue;
     const Access access = first_step(kernel, store.access);
-    out_.line(
-        context_.call(std::string("lazy_store_tile_") + name_of(kernel.buffers[store.buffer].type),
-                      {accesses_.address(store.buffer, access, body), std::to_string(tile->stride),
-                       name_of_stored_tile(context_, number), accesses_.count(body)}) +
-        ";");
+    out_.line(context_.call(
+                  std::string("lazy_store_tile_") + name_of(kernel.buffers[store.buffer].type),
+                  {accesses_.address(store.buffer, access, body), constant_argument(tile->stride),
+                   name_of_stored_tile(context_, number), accesses_.constant_count(body)}) +
+              ";");
   }
 }
 

@@ -19,6 +19,11 @@ struct Tile {
 // How the lanes' elements of an access lie, if that is at a constant stride of 2 to kWidestTile.
 std::optional<Tile> tile_of(const PrintContext& context, const Access& access, ExprId predicate);
 
+// A number as an argument of a function that is made for it.
+inline std::string constant_argument(int64_t number) {
+  return "lazy_constant<" + std::to_string(number) + ">()";
+}
+
 // Of a load or store: the tile that is moved as a whole before or after the steps.
 std::optional<Tile> whole_tile(const PrintContext& context, const Expr& load);
 std::optional<Tile> whole_tile(const PrintContext& context, const Store& store);

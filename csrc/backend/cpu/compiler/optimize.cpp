@@ -26,6 +26,25 @@ constexpr const char* kPasses =
     "loop(indvars,loop-unroll-full),"
     "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)";
 
+// What such functions leave where they are inlined: arrays that they filled.
+constexpr const char* kPassesOfApart =
+    "always-inline,"
+    "function<eager-inv>(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)";
+
+// Functions that are optimized before they are inlined (prelude, LAZY_APART) are inlined from now
+// on. Returns whether there are any.
+bool inline_apart(llvm::Module& module) {
+  bool any = false;
+  for (llvm::Function& function : module) {
+    if (!function.hasInternalLinkage() || !function.hasFnAttribute(llvm::Attribute::NoInline))
+      continue;
+    function.removeFnAttr(llvm::Attribute::NoInline);
+    function.addFnAttr(llvm::Attribute::AlwaysInline);
+    any = true;
+  }
+  return any;
+}
+
 // Loop strength reduction took a third of code generation and won nothing: an address is a base and
 // the loop's index, which the processor adds for free.
 constexpr const char* kCodeGeneratorOption = "-disable-lsr";
@@ -53,7 +72,7 @@ class SafePointGate : public llvm::OptPassGate {
 }  // namespace
 
 std::string describe_passes() {
-  return std::string(kPasses) + ';' + kCodeGeneratorOption;
+  return std::string(kPasses) + ';' + kPassesOfApart + ';' + kCodeGeneratorOption;
 }
 
 void run_passes(llvm::Module& module, llvm::PassBuilder& builder, llvm::ModulePassManager& passes) {
@@ -74,9 +93,13 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   callbacks.registerBeforeNonSkippedPassCallback(
       [](llvm::StringRef, const llvm::Any&) { reach_safe_point(); });
   llvm::PassBuilder builder(&machine, llvm::PipelineTuningOptions(), std::nullopt, &callbacks);
-  llvm::ModulePassManager passes;
-  llvm::cantFail(builder.parsePassPipeline(passes, kPasses));
-  run_passes(module, builder, passes);
+  const auto run = [&](const char* text) {
+    llvm::ModulePassManager passes;
+    llvm::cantFail(builder.parsePassPipeline(passes, text));
+    run_passes(module, builder, passes);
+  };
+  run(kPasses);
+  if (inline_apart(module)) run(kPassesOfApart);
 }
 
 void generate(llvm::Module& module, llvm::TargetMachine& machine, TorchLazyOutput output,
