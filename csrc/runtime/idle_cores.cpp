@@ -11,6 +11,7 @@
 
 #include "base/fork.h"
 #include "base/pass_times.h"
+#include "runtime/processor_quota.h"
 
 namespace torch_lazy {
 namespace {
@@ -50,6 +51,7 @@ struct Look {
   std::vector<int> cores;
   std::optional<nanoseconds> idle;
   nanoseconds compiled;  // by all compiles until then
+  std::vector<ProcessorQuota> quotas;
 };
 
 Look look() {
@@ -57,16 +59,32 @@ Look look() {
       .at = Clock::now(), .cores = numbers_of(main_threads_cores()), .idle = {}, .compiled = {}};
   now.idle = idle_time(read_proc_stat(), now.cores);
   now.compiled = nanoseconds(total_pass_time());
+  now.quotas = processor_quotas();
   return now;
 }
 
+// What a quota allows and nobody used is as good as idle cores.
+bool quotas_left_a_core(const Look& before, const Look& now, nanoseconds compiled) {
+  if (before.quotas.size() != now.quotas.size()) return false;
+  const nanoseconds elapsed = now.at - before.at;
+  for (size_t i = 0; i < now.quotas.size(); ++i) {
+    const auto& [cores, used, group] = now.quotas[i];
+    if (group != before.quotas[i].group) return false;
+    const auto allowed = nanoseconds(int64_t(cores * double(elapsed.count())));
+    if (!had_idle_core(cores, allowed - (used - before.quotas[i].used) + compiled, elapsed))
+      return false;
+  }
+  return true;
+}
+
 bool compare(const Look& before, const Look& now) {
-  if (!now.idle) return true;
-  if (!before.idle || before.cores != now.cores) return false;
   const nanoseconds elapsed = now.at - before.at;
   // Passes within passes are counted twice.
   const nanoseconds compiled = std::min(elapsed, now.compiled - before.compiled);
-  return had_idle_core(now.cores.size(), *now.idle - *before.idle + compiled, elapsed);
+  if (!quotas_left_a_core(before, now, compiled)) return false;
+  if (!now.idle) return true;
+  if (!before.idle || before.cores != now.cores) return false;
+  return had_idle_core(double(now.cores.size()), *now.idle - *before.idle + compiled, elapsed);
 }
 
 // Global: there is one compile thread a process.
@@ -113,8 +131,8 @@ std::optional<nanoseconds> idle_time(std::string_view proc_stat, const std::vect
   return nanoseconds(ticks * (1'000'000'000 / sysconf(_SC_CLK_TCK)));
 }
 
-bool had_idle_core(size_t cores, nanoseconds idle, nanoseconds elapsed) {
-  const double wanted = kIdle + kWaiting * double(cores - 1);
+bool had_idle_core(double cores, nanoseconds idle, nanoseconds elapsed) {
+  const double wanted = kIdle + kWaiting * (cores - 1);
   return cores > 1 && double(idle.count()) >= wanted * double(elapsed.count());
 }
 

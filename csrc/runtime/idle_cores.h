@@ -3,7 +3,8 @@
 // Measured, not told from settings: PyTorch has a team of as many threads as there are cores, of
 // which a script of small tensors uses one, and one of large tensors all, which look for work
 // between operations as well. Other processes, a loader's and the other ranks, take cores too.
-// A limit of processor time (a container's quota) is not seen.
+// Nor does a core count as idle that a limit of processor time, a container's, keeps from being
+// used (runtime/processor_quota.h).
 #pragma once
 
 #include <chrono>
@@ -36,6 +37,6 @@ std::optional<std::chrono::nanoseconds> idle_time(std::string_view proc_stat,
 
 // Whether `cores`, which were idle for `idle` together, had one that was idle for most of
 // `elapsed`.
-bool had_idle_core(size_t cores, std::chrono::nanoseconds idle, std::chrono::nanoseconds elapsed);
+bool had_idle_core(double cores, std::chrono::nanoseconds idle, std::chrono::nanoseconds elapsed);
 
 }  // namespace torch_lazy

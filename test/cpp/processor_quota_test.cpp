@@ -1,0 +1,86 @@
+// What is read of a container's limit of processor time, from files as the kernel shows them.
+
+#include "runtime/processor_quota.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <fstream>
+
+namespace torch_lazy {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::nanoseconds;
+using std::filesystem::path;
+
+class ProcessorQuotaTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ =
+        std::filesystem::temp_directory_path() / ("torch_lazy_quota_" + std::to_string(getpid()));
+    std::filesystem::remove_all(root_);
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  void write(const path& file, const char* text) {
+    std::filesystem::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << text;
+  }
+
+  path root_;
+};
+
+TEST_F(ProcessorQuotaTest, OfAContainerIsInTheRootOfWhatItSees) {
+  write("proc/self/cgroup", "0::/\n");
+  write("sys/fs/cgroup/cpu.max", "250000 100000\n");
+  write("sys/fs/cgroup/cpu.stat", "usage_usec 1234\nuser_usec 1000\nsystem_usec 234\n");
+
+  const auto quotas = processor_quotas(root_);
+
+  ASSERT_EQ(quotas.size(), 1u);
+  EXPECT_DOUBLE_EQ(quotas[0].cores, 2.5);
+  EXPECT_EQ(quotas[0].used, microseconds(1234));
+}
+
+TEST_F(ProcessorQuotaTest, AreThoseOfAllGroupsAroundAProcess) {
+  write("proc/self/cgroup", "0::/user.slice/job.service\n");
+  write("sys/fs/cgroup/user.slice/job.service/cpu.max", "max 100000\n");
+  write("sys/fs/cgroup/user.slice/job.service/cpu.stat", "usage_usec 1\n");
+  write("sys/fs/cgroup/user.slice/cpu.max", "400000 100000\n");
+  write("sys/fs/cgroup/user.slice/cpu.stat", "usage_usec 2\n");
+
+  const auto quotas = processor_quotas(root_);
+
+  ASSERT_EQ(quotas.size(), 1u);
+  EXPECT_DOUBLE_EQ(quotas[0].cores, 4);
+  EXPECT_EQ(quotas[0].used, microseconds(2));
+}
+
+TEST_F(ProcessorQuotaTest, OfTheOldHierarchiesIsFoundThoughTheContainerSeesItsOwnPartOnly) {
+  write("proc/self/cgroup", "3:cpuset:/docker/ab\n2:cpu,cpuacct:/docker/ab\n0::/\n");
+  write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "150000\n");
+  write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  write("sys/fs/cgroup/cpuacct/cpuacct.usage", "987654321\n");
+
+  const auto quotas = processor_quotas(root_);
+
+  ASSERT_EQ(quotas.size(), 1u);
+  EXPECT_DOUBLE_EQ(quotas[0].cores, 1.5);
+  EXPECT_EQ(quotas[0].used, nanoseconds(987654321));
+}
+
+TEST_F(ProcessorQuotaTest, AreNoneWhereNothingIsLimitedOrNothingTells) {
+  EXPECT_TRUE(processor_quotas(root_).empty());
+
+  write("proc/self/cgroup", "1:cpu:/\n0::/\n");
+  write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  write("sys/fs/cgroup/cpuacct/cpuacct.usage", "1\n");
+
+  EXPECT_TRUE(processor_quotas(root_).empty());
+}
+
+}  // namespace
+}  // namespace torch_lazy
