@@ -10,12 +10,14 @@ lazy tensors live on another device than the CPU, its state and that of ``lazy``
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from torch_lazy import _C
 from torch_lazy.integration.accelerator import machines_accelerator
 from torch_lazy.integration.builtins import replace_builtin
 
@@ -29,8 +31,6 @@ def _start_with_the_devices_dtype() -> None:
     The dtype asked for is that of the device whose casts are made: bfloat16 on the CPU. It is set
     anew where lazy tensors have come to live on another one.
     """
-    from torch_lazy import _C
-
     device = _C.autocast_device()
     if getattr(_thread, "device", None) != device:
         _thread.device = device
@@ -39,7 +39,9 @@ def _start_with_the_devices_dtype() -> None:
 
 def is_lazy(device_type: Any) -> bool:
     """An index may be part of it, as PyTorch's functions for other devices take one."""
-    return isinstance(device_type, str) and device_type.partition(":")[0] == "lazy"
+    return device_type == "lazy" or (
+        isinstance(device_type, str) and device_type.startswith("lazy:")
+    )
 
 
 def _likely_device() -> str:
@@ -48,7 +50,6 @@ def _likely_device() -> str:
     Nobody chooses it by entering a region of another device, which a child process may do that must
     not use the device.
     """
-    from torch_lazy import _C
     from torch_lazy.config import config
 
     if _C.chosen_execution_device():
@@ -63,8 +64,6 @@ def with_the_same_state(device_type: str, *, chooses: bool = True) -> str | None
     For ``lazy`` that is the device which lazy tensors live on: ``chooses`` it where nobody has, or
     says which one it will be in all likelihood.
     """
-    from torch_lazy import _C
-
     if is_lazy(device_type):
         device = _C.autocast_device() if chooses else _likely_device()
         return None if device == "cpu" else device  # a program has tensors of the CPU besides
@@ -96,7 +95,7 @@ def _includes_the_carriers_key(set_enabled: Callable[..., None]) -> Callable[...
     @functools.wraps(set_enabled)
     def set_and_include(*args: Any, **kwargs: Any) -> None:
         set_enabled(*args, **kwargs)
-        if CARRIER in (*args[:1], kwargs.get("device_type")):
+        if (args[0] if args else kwargs.get("device_type")) == CARRIER:
             enabled = torch._C.is_autocast_enabled(CARRIER)
             torch._C._dispatch_tls_set_dispatch_key_included("AutocastIPU", enabled)
 
@@ -105,17 +104,21 @@ def _includes_the_carriers_key(set_enabled: Callable[..., None]) -> Callable[...
 
 def _sets_both(function: Callable[..., None]) -> Callable[..., None]:
     """The function, which sets a state of ``lazy`` and of the device that has the same."""
+    of_pytorch = inspect.unwrap(function)
 
     @functools.wraps(function)
     def set_both(*args: Any, **kwargs: Any) -> None:
+        if args and args[0] == "cpu":  # whose state is its own; a region sets it four times
+            return of_pytorch(*args, **kwargs)
         function(*args, **kwargs)
         device_type = args[0] if args else kwargs.get("device_type")
         if not isinstance(device_type, str):  # an old form, without a type of device
-            return
+            return None
         other = with_the_same_state(device_type)
         if other is not None:
             kwargs.pop("device_type", None)
             function(other, *args[1:], **kwargs)
+        return None
 
     return set_both
 
@@ -158,8 +161,6 @@ def _let_higher_order_operators_through() -> None:
 
 
 def _with_our_cache(clear: Callable[[], None]) -> Callable[[], None]:
-    from torch_lazy import _C
-
     @functools.wraps(clear)
     def clear_both() -> None:
         clear()
