@@ -1,6 +1,7 @@
 #include "passes/functional_dtype.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <torch/csrc/jit/ir/constants.h>
 
@@ -22,8 +23,8 @@ using torch::jit::Value;
 std::string key_of(const Node& node, const OperatorForm& form) {
   std::string key =
       form.functional->schema().name() + "." + form.functional->schema().overload_name();
-  for (const size_t index : form.arguments) {
-    const Value* argument = node.input(index);
+  for (const std::optional<size_t> index : form.arguments) {
+    const Value* argument = node.input(index.value());
     key += ',';
     if (const auto constant = constant_value(argument)) {
       key += constant->tagKind();
@@ -58,8 +59,8 @@ std::optional<std::vector<c10::ScalarType>> computed_with(int64_t element, const
   torch::jit::Stack stack;
   try {
     for (size_t i = 0; i < form.arguments.size(); ++i)
-      stack.push_back(
-          argument_value(node.input(form.arguments[i]), schema.arguments()[i].type(), tensor));
+      stack.push_back(argument_value(node.input(form.arguments[i].value()),
+                                     schema.arguments()[i].type(), tensor));
     form.functional->callBoxed(&stack);
   } catch (const std::exception&) {
     return std::nullopt;
@@ -94,6 +95,31 @@ bool casts_its_result(const OperatorForm& form) {
          c10::TypeKind::ListType;
 }
 
+// Whether a factory makes a tensor of these sizes, which its out argument has: some take an out
+// argument of any sizes with as many elements.
+bool makes_sizes(const Node& node, const OperatorForm& form, c10::IntArrayRef sizes) {
+  const c10::FunctionSchema& schema = form.functional->schema();
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  torch::jit::Stack stack;
+  try {
+    for (size_t i = 0; i < form.arguments.size(); ++i) {
+      const c10::Argument& argument = schema.arguments()[i];
+      const auto tensor = [](const Value* value) {
+        return at::empty(info_of(value).sizes, at::device(at::kMeta).dtype(info_of(value).dtype));
+      };
+      if (const std::optional<size_t> from = form.arguments[i])
+        stack.push_back(argument_value(node.input(*from), argument.type(), tensor));
+      else
+        stack.push_back(argument.name() == "device" ? c10::IValue(c10::Device(c10::kMeta))
+                                                    : c10::IValue());
+    }
+    form.functional->callBoxed(&stack);
+  } catch (const std::exception&) {
+    return false;
+  }
+  return stack.size() == 1 && stack[0].isTensor() && stack[0].toTensor().sizes() == sizes;
+}
+
 bool dtype_is_none(const Node& node, const OperatorForm& form) {
   const auto index = form.handle.schema().argumentIndexWithName("dtype");
   return index && node.input(size_t(*index))->mustBeNone() &&
@@ -102,8 +128,13 @@ bool dtype_is_none(const Node& node, const OperatorForm& form) {
 
 }  // namespace
 
-const FunctionalDtypes& FunctionalDtypeFinder::of(const Node& node, const OperatorForm& form,
-                                                  const std::vector<c10::ScalarType>& wanted) {
+FunctionalDtypes FunctionalDtypeFinder::of(const Node& node, const OperatorForm& form,
+                                           const std::vector<c10::ScalarType>& wanted) {
+  if (form.makes_like_written) {
+    if (!makes_sizes(node, form, info_of(node.input(form.written[0])).sizes))
+      unsupported(node, "what it makes has other sizes than what it writes");
+    return {wanted, true};
+  }
   std::string key = key_of(node, form);
   for (const c10::ScalarType dtype : wanted) key += "|" + std::to_string(int(dtype));
   if (const auto found = known_.find(key); found != known_.end()) return found->second;

@@ -13,7 +13,8 @@ namespace torch_lazy {
 
 struct FunctionalDtypes {
   std::vector<c10::ScalarType> computed;  // of each tensor that is written, lists flattened
-  bool set_dtype = false;  // once its argument `dtype`, which is None, names the dtype to write
+  bool set_dtype =
+      false;  // once its argument `dtype`, which is None or not given, names the dtype to write
 };
 
 // An in-place operator casts its result to what it writes; its functional twin promotes. Asks the
@@ -22,9 +23,10 @@ struct FunctionalDtypes {
 class FunctionalDtypeFinder {
  public:
   // `wanted` are the dtypes that are written. Raises where the operator has to compute in another
-  // dtype than it would by itself, and cannot be told to.
-  const FunctionalDtypes& of(const torch::jit::Node& node, const OperatorForm& form,
-                             const std::vector<c10::ScalarType>& wanted);
+  // dtype than it would by itself, and cannot be told to, and where it makes something of other
+  // sizes than its out argument has.
+  FunctionalDtypes of(const torch::jit::Node& node, const OperatorForm& form,
+                      const std::vector<c10::ScalarType>& wanted);
 
  private:
   std::unordered_map<std::string, FunctionalDtypes> known_;

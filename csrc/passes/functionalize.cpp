@@ -278,9 +278,11 @@ class Functionalizer {
 
     std::vector<Value*> inputs;
     for (size_t i = 0; i < form.arguments.size(); ++i) {
-      const bool dtype = dtypes.set_dtype && schema.arguments()[i].name() == "dtype";
-      inputs.push_back(dtype ? builder_.integer(int64_t(wanted[0]))
-                             : argument(node.input(form.arguments[i]), node));
+      const std::string& name = schema.arguments()[i].name();
+      const std::optional<size_t> from = form.arguments[i];
+      const bool like_written = !from || (dtypes.set_dtype && name == "dtype");
+      inputs.push_back(like_written ? option_of(contents_.type_to_write(places[0]), name)
+                                    : argument(node.input(*from), node));
     }
     Node* const made = insert_call(node, schema, inputs);
 
@@ -305,6 +307,13 @@ class Functionalizer {
       }
     }
     TORCH_INTERNAL_ASSERT(place == places.size());
+  }
+
+  // How a new tensor of that kind is asked for.
+  Value* option_of(const TensorInfo& type, const std::string& option) {
+    if (option == "dtype") return builder_.integer(int64_t(type.dtype));
+    if (option == "device") return builder_.device_argument(type.device);
+    return builder_.none();
   }
 
   void write_result(const Place& place, Value* result, c10::ScalarType computed) {

@@ -3,6 +3,8 @@
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -81,12 +83,25 @@ std::string_view statistics_variant(const Statistics& entry, const Node& node,
   return trains->toBool() ? entry.kept : entry.given;
 }
 
-// Maps the arguments of the functional operator to those of the other by name.
-bool map_arguments(OperatorForm& form, bool same_types) {
+// How operators are told what to make, where they are given no tensor to make it in.
+bool is_factory_option(const std::string& argument) {
+  constexpr std::string_view kOptions[] = {"dtype", "layout", "device", "pin_memory"};
+  return std::find(std::begin(kOptions), std::end(kOptions), argument) != std::end(kOptions);
+}
+
+// Maps the arguments of the functional operator to those of the other by name. `makes`: it may take
+// options that the other does not.
+bool map_arguments(OperatorForm& form, bool same_types, bool makes = false) {
   form.arguments.clear();
+  form.makes_like_written = false;
   const c10::FunctionSchema& schema = form.handle.schema();
   for (const c10::Argument& argument : form.functional->schema().arguments()) {
     const auto index = schema.argumentIndexWithName(argument.name());
+    if (!index && makes && is_factory_option(argument.name())) {
+      form.arguments.emplace_back();
+      form.makes_like_written = true;
+      continue;
+    }
     if (!index) return false;
     if (same_types && *schema.arguments()[size_t(*index)].type() != *argument.type()) return false;
     form.arguments.push_back(size_t(*index));
@@ -100,8 +115,8 @@ size_t fresh_returns(const Effects& effects) {
                     [](const ReturnEffect& effect) { return effect.kind == ReturnKind::Fresh; }));
 }
 
-// Whether `candidate` takes all arguments but the out= ones, changes none and returns what `form`
-// needs.
+// Whether `candidate` takes all arguments but the out= ones, and no others than options of what it
+// makes, changes none and returns what `form` needs.
 bool try_functional(OperatorForm& form, const c10::OperatorHandle& candidate) {
   const Effects& effects = effects_of(form.handle);
   const Effects& other = effects_of(candidate);
@@ -111,8 +126,11 @@ bool try_functional(OperatorForm& form, const c10::OperatorHandle& candidate) {
   return other.known && !other.writes_any() &&
          fresh_returns(other) == candidate.schema().returns().size() &&
          fresh_returns(other) == fresh_returns(effects) + form.written.size() &&
-         candidate.schema().arguments().size() == effects.arguments.size() - outs &&
-         map_arguments(form, /*same_types=*/true);
+         map_arguments(form, /*same_types=*/true, /*makes=*/outs == 1) &&
+         size_t(std::count_if(form.arguments.begin(), form.arguments.end(),
+                              [](const std::optional<size_t>& from) {
+                                return from.has_value();
+                              })) == effects.arguments.size() - outs;
 }
 
 // The overloads of one name, the one that is like the given first.

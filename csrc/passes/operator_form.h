@@ -24,8 +24,10 @@ struct OperatorForm {
   c10::OperatorHandle handle;
   // Of a mutation: the operator that returns the new contents instead.
   std::optional<c10::OperatorHandle> functional;
-  // Of a mutation: for each argument of `functional` the argument of `handle`.
-  std::vector<size_t> arguments;
+  // Of a mutation: for each argument of `functional` the argument of `handle`; none for what says
+  // how a new tensor is to be (its dtype, device, ...), which is like the written one then.
+  std::vector<std::optional<size_t>> arguments;
+  bool makes_like_written = false;  // some are none
   // Arguments of `handle` that are written. The contents of the i-th are what `functional` returns
   // after what `handle` returns as new tensors.
   std::vector<size_t> written;

@@ -45,6 +45,27 @@ graph(%in0 : Float(3, strides=[1])):
 )");
 }
 
+TEST(Functionalize, WhatIsMadeInAnOutArgumentIsMadeLikeIt) {
+  TapeBuilder window;
+  const Handle x = window.input(at::zeros({3}, at::kLong));
+  window.call("aten::arange", "start_out", {1, 7, 2, x});
+  const Handle y = window.call("aten::neg", "", {x})[0];
+
+  EXPECT_EQ(functional(window, {y}), R"(
+graph(%in0 : Long(3, strides=[1])):
+  %4 : int = prim::Constant[value=4]()
+  %5 : NoneType = prim::Constant()
+  %8 : bool = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=7]()
+  %3 : int = prim::Constant[value=2]()
+  %6 : Long(3, strides=[1]) = aten::arange(%1, %2, %3, %4, %5, %5, %5)
+  %neg_1 : Long(3, strides=[1]) = aten::neg(%6)
+  %9 : Long(3, strides=[1]) = aten::copy_(%in0, %6, %8)
+  return (%neg_1)
+)");
+}
+
 TEST(Functionalize, WhoReadBeforeAWriteKeepsTheOldValue) {
   TapeBuilder window;
   const Handle x = window.input(at::randn({2, 3}));

@@ -1,9 +1,12 @@
-"""Tensors that are made like others have the sizes, strides and dtype that they have on the CPU."""
+"""Tensors that are made like others, or in the place of others."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
+from behaviour import each_run, run_hot, torch_lazy
 
 SOURCES = {
     "dense": lambda t: t,
@@ -37,3 +40,65 @@ def test_strides_are_the_cpus(device, source, make):
         expected.dtype,
     )
     assert made.device.type == torch.device(device).type
+
+
+# Of a tensor of two rows of four.
+MAKE_IN_PLACE = {
+    "a range": lambda out: torch.arange(1, 9, 2, out=out[0]),
+    "a range of fractions": lambda out: torch.arange(0.5, 4.5, out=out[0]),
+    "a range in a column": lambda out: torch.arange(2, out=out[:, 1]),
+    "the identity": lambda out: torch.eye(2, 4, out=out),
+    "steps": lambda out: torch.linspace(0, 1, 4, out=out[1]),
+    "a number": lambda out: torch.full((2, 4), 7, out=out),
+}
+
+
+# ATen keeps the sizes of an out argument that has as many elements.
+OF_OTHER_SIZES = {
+    "rows": lambda out: out,
+    "one row": lambda out: out.view(1, 8),
+    "a column": lambda out: out.view(8, 1),
+    "columns": lambda out: out.view(4, 2).t(),
+    "half of the columns": lambda out: out.view(2, 4)[:, :2],
+    "a number": lambda out: out[0, 0],
+}
+RANGES = {
+    "arange": lambda n, out: torch.arange(n, out=out),
+    "linspace": lambda n, out: torch.linspace(1, 3, n, out=out),
+    "logspace": lambda n, out: torch.logspace(0, 1, n, out=out),
+}
+
+
+@pytest.mark.parametrize("make", RANGES.values(), ids=RANGES)
+@pytest.mark.parametrize("part", OF_OTHER_SIZES.values(), ids=OF_OTHER_SIZES)
+def test_an_out_argument_keeps_its_sizes(device, part: Callable, make: Callable):
+    def program(x: torch.Tensor) -> torch.Tensor:
+        out = torch.zeros_like(x)
+        inside = part(out)
+        make(inside.numel(), inside)
+        return out * x
+
+    x = torch.full((2, 4), 3.0)
+
+    results = each_run(program, x.to(device), runs=5)
+
+    for result in results:
+        torch.testing.assert_close(result.cpu(), program(x))
+
+
+@pytest.mark.recording
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bfloat16])
+@pytest.mark.parametrize("make", MAKE_IN_PLACE.values(), ids=MAKE_IN_PLACE)
+def test_what_is_made_in_an_out_argument_is_compiled(make: Callable, dtype):
+    def program(x: torch.Tensor) -> torch.Tensor:
+        out = torch.zeros_like(x, dtype=dtype)
+        make(out)
+        return out * x
+
+    x = torch.full((2, 4), 3.0)
+    failed = torch_lazy.metrics()["fallbacks"].get("window not compiled", 0)
+
+    result = run_hot(program, x)
+
+    torch.testing.assert_close(result.cpu(), program(x))
+    assert torch_lazy.metrics()["fallbacks"].get("window not compiled", 0) == failed
