@@ -10,10 +10,15 @@
 namespace torch_lazy::codegen {
 namespace {
 
+// Members that read each other at other points than their own are computed once for each of these:
+// steps that each read a row and a column of what the step before made have as many expressions as
+// the square of their number.
+constexpr size_t kMostExpressions = 512;
+
 struct Unexpressible {
   NodeId node;
-  // The node is a reduction that was asked for another point than its own, by a member that is not
-  // known yet.
+  // The node is a reduction that was asked for another point than its own, or what it reads would
+  // make the kernel too large: a member is to blame that is not known yet.
   bool at_another_point = false;
 };
 
@@ -155,13 +160,15 @@ class ExpressionBuilder {
   ExprId evaluate(ValueId id, const IndexMap& map, NodeId reader) {
     const std::string known = key(id, map);
     if (const auto found = evaluated_.find(known); found != evaluated_.end()) return found->second;
+    if (draft_.exprs.size() >= kMostExpressions && group_.nodes.size() > 1)
+      throw Unexpressible{reader, /*at_another_point=*/true};
     const ExprId expr = compute(id, map, reader);
     evaluated_.emplace(known, expr);
     return expr;
   }
 
-  // Of members that read a reduction at another point than its own, the one to cut the group before
-  // is that which is computed at its own point itself.
+  // Of members that read at another point than their own, the one to cut the group before is that
+  // which is computed at its own point itself.
   ExprId compute(ValueId id, const IndexMap& map, NodeId reader) {
     try {
       return compute_element(id, map, reader);

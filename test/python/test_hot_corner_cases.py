@@ -99,6 +99,24 @@ def test_shifts_in_place_are_compiled(device):
     assert torch_lazy.metrics()["fallbacks"].get("window not compiled", 0) == not_compiled
 
 
+def test_steps_that_read_a_row_and_a_column_of_the_step_before_are_compiled(device):
+    """As one kernel they would be computed anew for each row and column."""
+    distances = torch.rand(24, 24)
+
+    def shortest_paths(d):
+        for k in range(24):
+            d = torch.minimum(d, d[:, k : k + 1] + d[k : k + 1])
+        return d
+
+    on_device = distances.to(device)
+    not_compiled = torch_lazy.metrics()["fallbacks"].get("window not compiled", 0)
+
+    result = hot(shortest_paths, on_device)
+
+    same(result.cpu(), shortest_paths(distances))
+    assert torch_lazy.metrics()["fallbacks"].get("window not compiled", 0) == not_compiled
+
+
 def test_integers_beyond_int64(device):
     filled = torch.full((2,), 2**63 + 5, dtype=torch.uint64, device=device)
 
