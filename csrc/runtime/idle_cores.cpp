@@ -11,7 +11,6 @@
 
 #include "base/fork.h"
 #include "base/pass_times.h"
-#include "runtime/processor_quota.h"
 
 namespace torch_lazy {
 namespace {
@@ -63,25 +62,11 @@ Look look() {
   return now;
 }
 
-// What a quota allows and nobody used is as good as idle cores.
-bool quotas_left_a_core(const Look& before, const Look& now, nanoseconds compiled) {
-  if (before.quotas.size() != now.quotas.size()) return false;
-  const nanoseconds elapsed = now.at - before.at;
-  for (size_t i = 0; i < now.quotas.size(); ++i) {
-    const auto& [cores, used, group] = now.quotas[i];
-    if (group != before.quotas[i].group) return false;
-    const auto allowed = nanoseconds(int64_t(cores * double(elapsed.count())));
-    if (!had_idle_core(cores, allowed - (used - before.quotas[i].used) + compiled, elapsed))
-      return false;
-  }
-  return true;
-}
-
 bool compare(const Look& before, const Look& now) {
   const nanoseconds elapsed = now.at - before.at;
   // Passes within passes are counted twice.
   const nanoseconds compiled = std::min(elapsed, now.compiled - before.compiled);
-  if (!quotas_left_a_core(before, now, compiled)) return false;
+  if (!quotas_left_a_core(before.quotas, now.quotas, compiled, elapsed)) return false;
   if (!now.idle) return true;
   if (!before.idle || before.cores != now.cores) return false;
   return had_idle_core(double(now.cores.size()), *now.idle - *before.idle + compiled, elapsed);
@@ -134,6 +119,19 @@ std::optional<nanoseconds> idle_time(std::string_view proc_stat, const std::vect
 bool had_idle_core(double cores, nanoseconds idle, nanoseconds elapsed) {
   const double wanted = kIdle + kWaiting * (cores - 1);
   return cores > 1 && double(idle.count()) >= wanted * double(elapsed.count());
+}
+
+bool quotas_left_a_core(const std::vector<ProcessorQuota>& before,
+                        const std::vector<ProcessorQuota>& now, nanoseconds compiled,
+                        nanoseconds elapsed) {
+  if (before.size() != now.size()) return false;
+  for (size_t i = 0; i < now.size(); ++i) {
+    const auto& [cores, used, group] = now[i];
+    if (group != before[i].group) return false;
+    const auto allowed = nanoseconds(int64_t(cores * double(elapsed.count())));
+    if (!had_idle_core(cores, allowed - (used - before[i].used) + compiled, elapsed)) return false;
+  }
+  return true;
 }
 
 bool runs_on_one_core() {

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/processor_quota.h"
+
 namespace torch_lazy {
 
 // The process's main thread may run on one core only.
@@ -38,5 +40,12 @@ std::optional<std::chrono::nanoseconds> idle_time(std::string_view proc_stat,
 // Whether `cores`, which were idle for `idle` together, had one that was idle for most of
 // `elapsed`.
 bool had_idle_core(double cores, std::chrono::nanoseconds idle, std::chrono::nanoseconds elapsed);
+
+// What limits of processor time allow and nobody used is as good as idle cores: whether each left
+// one. `compiled`: processor time of compiles, which is theirs to take. No where the limits are
+// others than before.
+bool quotas_left_a_core(const std::vector<ProcessorQuota>& before,
+                        const std::vector<ProcessorQuota>& now, std::chrono::nanoseconds compiled,
+                        std::chrono::nanoseconds elapsed);
 
 }  // namespace torch_lazy

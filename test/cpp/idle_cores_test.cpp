@@ -20,6 +20,39 @@ TEST(IdleCores, OneCoreIsNeverLeftThoughTheScriptSleeps) {
   EXPECT_FALSE(had_idle_core(1, milliseconds(200), milliseconds(200)));
 }
 
+ProcessorQuota quota(double cores, milliseconds used, const char* group = "/a") {
+  return {cores, used, group};
+}
+
+TEST(IdleCores, ALimitLeavesOneWhereTwoAreAllowedAndOneIsUsed) {
+  EXPECT_TRUE(quotas_left_a_core({quota(2, milliseconds(0))}, {quota(2, milliseconds(200))},
+                                 milliseconds(0), milliseconds(200)));
+  EXPECT_FALSE(quotas_left_a_core({quota(2, milliseconds(0))}, {quota(2, milliseconds(380))},
+                                  milliseconds(0), milliseconds(200)));
+}
+
+TEST(IdleCores, WhatCompilesTakeOfALimitIsTheirs) {
+  EXPECT_TRUE(quotas_left_a_core({quota(2, milliseconds(0))}, {quota(2, milliseconds(380))},
+                                 milliseconds(180), milliseconds(200)));
+}
+
+TEST(IdleCores, ALimitOfOneLeavesNoneThoughTheScriptSleeps) {
+  EXPECT_FALSE(quotas_left_a_core({quota(1, milliseconds(0))}, {quota(1, milliseconds(0))},
+                                  milliseconds(0), milliseconds(200)));
+}
+
+TEST(IdleCores, EachOfTwoLimitsHasToLeaveOne) {
+  const std::vector<ProcessorQuota> before = {quota(4, milliseconds(0)),
+                                              quota(2, milliseconds(0), "/")};
+  const std::vector<ProcessorQuota> now = {quota(4, milliseconds(390)),
+                                           quota(2, milliseconds(390), "/")};
+
+  EXPECT_FALSE(quotas_left_a_core(before, now, milliseconds(0), milliseconds(200)));
+  EXPECT_TRUE(quotas_left_a_core({before[0]}, {now[0]}, milliseconds(0), milliseconds(200)));
+  EXPECT_TRUE(quotas_left_a_core({}, {}, milliseconds(0), milliseconds(200)));
+  EXPECT_FALSE(quotas_left_a_core({}, now, milliseconds(0), milliseconds(200)));
+}
+
 constexpr const char* kProcStat =
     "cpu  66 33 97 60 5 0 3 2 0 0\n"
     "cpu0 31 17 47 20 1 0 4 1 0 0\n"
