@@ -10,7 +10,6 @@ lazy tensors live on another device than the CPU, its state and that of ``lazy``
 from __future__ import annotations
 
 import functools
-import inspect
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -102,9 +101,10 @@ def _includes_the_carriers_key(set_enabled: Callable[..., None]) -> Callable[...
     return set_and_include
 
 
-def _sets_both(function: Callable[..., None]) -> Callable[..., None]:
+def _sets_both(
+    function: Callable[..., None], of_pytorch: Callable[..., None]
+) -> Callable[..., None]:
     """The function, which sets a state of ``lazy`` and of the device that has the same."""
-    of_pytorch = inspect.unwrap(function)
 
     @functools.wraps(function)
     def set_both(*args: Any, **kwargs: Any) -> None:
@@ -177,9 +177,10 @@ def install() -> None:
     replace_builtin("is_autocast_enabled", _for_lazy(torch.is_autocast_enabled, chooses=False))
     replace_builtin("get_autocast_dtype", _for_lazy(torch.get_autocast_dtype, chooses=True))
     _let_higher_order_operators_through()
-    set_enabled = _includes_the_carriers_key(torch.set_autocast_enabled)
-    replace_builtin("set_autocast_enabled", _sets_both(_for_lazy(set_enabled, chooses=True)))
-    set_dtype = _for_lazy(torch.set_autocast_dtype, chooses=True)
-    replace_builtin("set_autocast_dtype", _sets_both(set_dtype))
+    set_enabled, set_dtype = torch.set_autocast_enabled, torch.set_autocast_dtype
+    enable_lazy = _for_lazy(_includes_the_carriers_key(set_enabled), chooses=True)
+    replace_builtin("set_autocast_enabled", _sets_both(enable_lazy, set_enabled))
+    set_dtype_of_lazy = _for_lazy(set_dtype, chooses=True)
+    replace_builtin("set_autocast_dtype", _sets_both(set_dtype_of_lazy, set_dtype))
     torch.amp.autocast_mode._cast = _casts_both(torch.amp.autocast_mode._cast)
     replace_builtin("clear_autocast_cache", _with_our_cache(torch.clear_autocast_cache))
