@@ -26,13 +26,14 @@ constexpr const char* kPasses =
     "loop(indvars,loop-unroll-full),"
     "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)";
 
-// What such functions leave where they are inlined: arrays that they filled.
+// What functions that were optimized by themselves leave where they are inlined: arrays that they
+// filled.
 constexpr const char* kPassesOfApart =
     "always-inline,"
     "function<eager-inv>(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)";
 
 // Functions that are optimized before they are inlined (prelude, LAZY_APART) are inlined from now
-// on. Returns whether there are any.
+// on. They are all that a kernel has which is not to be inlined. Returns whether there are any.
 bool inline_apart(llvm::Module& module) {
   bool any = false;
   for (llvm::Function& function : module) {
