@@ -12,7 +12,8 @@
 
 namespace torch_lazy {
 
-// Something to be compiled. One under way at a fork is begun again in the child.
+// Something to be compiled, or to be done beside compiles. One under way at a fork is begun again
+// in the child.
 class CompileJob {
  public:
   virtual ~CompileJob() = default;

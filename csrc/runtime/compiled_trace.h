@@ -92,7 +92,8 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
     const int64_t runs = runs_.fetch_add(1, std::memory_order_relaxed) + 1;
     if (runs == 1) [[unlikely]]
       count_first_run();
-    if (runs >= kLeastRunsToRemember && std::has_single_bit(uint64_t(runs))) [[unlikely]]
+    if (runs >= kLeastRunsToRemember && std::has_single_bit(uint64_t(runs)) &&
+        !conditions_.deterministic) [[unlikely]]
       ask_to_remember_traces();
   }
   int64_t runs() const { return runs_.load(std::memory_order_relaxed); }

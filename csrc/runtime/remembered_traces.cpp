@@ -92,7 +92,7 @@ void remember_traces() noexcept {
   if (!config().remember_traces) return;
   try {
     const std::string backend = backend_name();
-    const RememberedTraces now = traces_that_ran(kLeastRunsToRemember);
+    const RememberedTraces now = traces_to_remember(kLeastRunsToRemember);
     if (now.empty()) return;
     DiskCache* const kept = store.get();
     if (!kept) return;
@@ -123,16 +123,18 @@ RememberedTracesInOrder remembered_after(const RememberedTraces& now,
                                          const RememberedTraces& recalled,
                                          const RememberedTracesInOrder& kept) {
   const RememberedTraces kept_now(kept.begin(), kept.end());
-  std::vector<std::pair<Tape::Hash, RememberedTrace>> all(now.begin(), now.end());
-  for (auto& [structure, trace] : all) {
+  std::vector<std::pair<Tape::Hash, RememberedTrace>> all;
+  for (const auto& [structure, ran] : now) {
+    RememberedTrace trace = ran;
     const auto before = recalled.find(structure);
     const auto others = kept_now.find(structure);
-    if (before != recalled.end()) {
-      trace.runs = std::max(trace.runs, before->second.runs / 2);
-      trace.recorded = std::min(trace.recorded, before->second.recorded);
-    } else if (others != kept_now.end()) {
+    const int64_t runs_before = before == recalled.end() ? 0 : before->second.runs;
+    if (runs_before > 0) trace.recorded = std::min(trace.recorded, before->second.recorded);
+    trace.runs = std::max(trace.runs, runs_before / 2);
+    // Another process has kept it meanwhile.
+    if (others != kept_now.end() && others->second.runs > runs_before)
       trace.runs = std::max(trace.runs, others->second.runs);
-    }
+    if (trace.runs >= kLeastRunsToRemember) all.emplace_back(structure, std::move(trace));
   }
   std::ranges::sort(all, std::greater(), [](const auto& trace) { return trace.second.runs; });
   for (const auto& trace : kept)

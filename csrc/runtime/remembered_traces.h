@@ -25,7 +25,7 @@ namespace torch_lazy {
 
 struct RememberedTrace {
   int64_t runs = 0;                      // as compiled, in one process
-  std::chrono::nanoseconds recorded{0};  // how long a recording took, at its best
+  std::chrono::nanoseconds recorded{0};  // how long a recording took, of the process with the least
   DynamicScalars dynamic_scalars;
   bool operator==(const RememberedTrace&) const = default;
 };
@@ -51,10 +51,11 @@ void remember_traces() noexcept;
 // by the compile thread, where it was not done lately.
 void ask_to_remember_traces();
 
-// What is remembered once a process has run the traces `now`. `recalled`: what it began with,
-// `kept`: what is there now, by which others have added to it. Where it ran a trace less often than
-// was recalled, half of those runs stand. Bounded: of what did not run that which was used longest
-// ago is dropped.
+// What is remembered once a process has run the traces `now`, which are those that ran often and
+// those that were compiled since they are remembered. `recalled`: what it began with, `kept`: what
+// is there now, by which others have added to it. Where it ran a trace less often than was
+// recalled, half of those runs stand; one that no process runs any more is forgotten soon. Bounded:
+// of what it did not meet that which was used longest ago is dropped.
 RememberedTracesInOrder remembered_after(const RememberedTraces& now,
                                          const RememberedTraces& recalled,
                                          const RememberedTracesInOrder& kept);

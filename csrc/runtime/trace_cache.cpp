@@ -217,12 +217,13 @@ std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const RepeatedRe
   return cached->trace;
 }
 
-RememberedTraces traces_that_ran(int64_t at_least) {
+RememberedTraces traces_to_remember(int64_t least_runs) {
   RememberedTraces ran;
   const std::lock_guard<std::mutex> lock(cache().mutex);
   for (const auto& [hash, same_hash] : cache().by_owner[nullptr].by_hash)
     for (const auto& [trace, structure, use] : same_hash) {
-      if (trace->runs() < at_least) continue;
+      const bool was_remembered = use.spent_before > std::chrono::nanoseconds(0);
+      if (trace->runs() < least_runs && !(was_remembered && trace->finished())) continue;
       RememberedTrace& all = ran[structure];
       const auto recorded = use.spent / std::max<int64_t>(use.recordings, 1);
       all.recorded = all.runs == 0 ? recorded : std::min(all.recorded, recorded);

@@ -39,9 +39,9 @@ struct RepeatedRecording {
 std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const RepeatedRecording& recording,
                                               const TraceConditions& conditions);
 
-// Those of the shared traces that have run at least so often, with what was learnt last of their
-// dynamic scalars.
-RememberedTraces traces_that_ran(int64_t at_least);
+// Those of the shared traces that have run at least so often, or were compiled since an earlier
+// process had run them; with what was learnt last of their dynamic scalars.
+RememberedTraces traces_to_remember(int64_t least_runs);
 
 // Queues the traces whose compiles are put off.
 TORCH_LAZY_MODULE_API void queue_all_compiles();

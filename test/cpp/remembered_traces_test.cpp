@@ -60,6 +60,23 @@ TEST(RememberedTraces, ThatAProcessBesideThisOneRanMoreOftenHaveItsRuns) {
   EXPECT_EQ(after, (RememberedTracesInOrder{{kFirst, ran(20)}}));
 }
 
+TEST(RememberedTraces, ThatThisProcessRecalledAndAnotherRanMoreOftenMeanwhileHaveItsRuns) {
+  const auto after =
+      remembered_after({{kFirst, ran(8)}}, {{kFirst, ran(100)}}, {{kFirst, ran(1000)}});
+
+  EXPECT_EQ(after, (RememberedTracesInOrder{{kFirst, ran(1000)}}));
+}
+
+TEST(RememberedTraces, ThatNoProcessRunsAnyMoreAreForgotten) {
+  RememberedTracesInOrder kept = {{kFirst, ran(100)}};
+  int processes = 0;
+
+  for (; !kept.empty() && processes < 100; ++processes)
+    kept = remembered_after({{kFirst, ran(0)}}, {kept.begin(), kept.end()}, kept);
+
+  EXPECT_EQ(processes, 4);
+}
+
 TEST(RememberedTraces, HaveTheDynamicScalarsThatWereLearntLast) {
   RememberedTrace learnt = ran(8);
   learnt.dynamic_scalars = {{7, 7}};

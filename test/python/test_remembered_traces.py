@@ -72,6 +72,36 @@ def test_a_process_that_is_killed_has_left_what_it_ran(tmp_path):
     assert remembered > 0
 
 
+def test_what_is_not_run_any_more_is_forgotten(tmp_path):
+    once = SCRIPT.replace("range(30)", "range(1)")
+    run(tmp_path)
+
+    remembered = [run(tmp_path, once)[1] for _ in range(4)]
+
+    assert remembered[0] == 1
+    assert remembered[-1] == 0
+
+
+def test_threads_and_children_recall_it_too(tmp_path):
+    run(tmp_path)
+    in_a_thread = (
+        "import threading\n"
+        f"thread = threading.Thread(target=exec, args=({SCRIPT!r}, {{}}))\n"
+        "thread.start()\nthread.join()\n"
+    )
+    in_a_child = (
+        "import os, sys, torch\nx = torch.ones(2, device='lazy') + 1\nchild = os.fork()\n"
+        "if child == 0:\n"
+        f"    exec({SCRIPT!r}, {{}})\n    sys.stdout.flush()\n    os._exit(0)\n"
+        "assert os.waitpid(child, 0)[1] == 0\n"
+    )
+
+    for script in (in_a_thread, in_a_child):
+        states, remembered, _ = run(tmp_path, script)
+        assert remembered == 1
+        assert states["hot"] == 29
+
+
 def test_a_broken_file_is_said_once_and_replaced(tmp_path):
     run(tmp_path)
     (file,) = (tmp_path / "traces").iterdir()
@@ -114,7 +144,7 @@ def test_a_place_that_cannot_be_written_is_said_once(tmp_path):
 
     _, _, said = run(file / "cache")
 
-    assert said.count("nothing is kept between processes") <= 1
+    assert said.count("nothing is kept between processes") == 1
     assert "could not be written" not in said
 
 
