@@ -13,8 +13,8 @@ namespace torch_lazy {
 
 struct FunctionalDtypes {
   std::vector<c10::ScalarType> computed;  // of each tensor that is written, lists flattened
-  bool set_dtype =
-      false;  // once its argument `dtype`, which is None or not given, names the dtype to write
+  // Its argument `dtype`, which is None or not given, has to name the dtype to write.
+  bool set_dtype = false;
 };
 
 // An in-place operator casts its result to what it writes; its functional twin promotes. Asks the
