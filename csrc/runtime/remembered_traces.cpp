@@ -61,9 +61,22 @@ Recalled& recalled() {
 // Made when the library is loaded: what is made during a fork is not covered by it.
 [[maybe_unused]] Recalled& made_at_load = recalled();
 
+// But for what a later process does not mind: their order, and how often exactly a trace ran. Then
+// nothing is written: a script that is run again adds nothing, in many processes it may be.
+bool tell_the_same(const RememberedTracesInOrder& now, const RememberedTracesInOrder& before) {
+  const RememberedTraces known(before.begin(), before.end());
+  return now.size() == before.size() && std::ranges::all_of(now, [&](const auto& trace) {
+           const auto found = known.find(trace.first);
+           return found != known.end() &&
+                  found->second.dynamic_scalars == trace.second.dynamic_scalars &&
+                  4 * trace.second.runs >= 3 * found->second.runs &&
+                  trace.second.runs <= 2 * found->second.runs;
+         });
+}
+
 class RememberJob final : public CompileJob {
  public:
-  void compile() override { remember_traces(); }
+  void compile() override { remember_traces(Until::kNow); }
 };
 
 }  // namespace
@@ -88,7 +101,7 @@ std::optional<RememberedTrace> remembered_trace(const Tape::Hash& structure) {
   return found == recalled().traces.end() ? std::nullopt : std::optional(found->second);
 }
 
-void remember_traces() noexcept {
+void remember_traces(Until until) noexcept {
   if (!config().remember_traces) return;
   try {
     const std::string backend = backend_name();
@@ -101,7 +114,9 @@ void remember_traces() noexcept {
       const std::lock_guard<std::mutex> lock(recalled().mutex);
       if (recalled().backend == backend) before = recalled().traces;
     }
-    kept->put(key_of(backend), to_bytes(remembered_after(now, before, read(backend))));
+    const RememberedTracesInOrder on_disk = read(backend);
+    const RememberedTracesInOrder after = remembered_after(now, before, on_disk, until);
+    if (!tell_the_same(after, on_disk)) kept->put(key_of(backend), to_bytes(after));
   } catch (const std::exception&) {
     // Out of memory: the next process learns them again.
   }
@@ -121,7 +136,7 @@ void ask_to_remember_traces() {
 
 RememberedTracesInOrder remembered_after(const RememberedTraces& now,
                                          const RememberedTraces& recalled,
-                                         const RememberedTracesInOrder& kept) {
+                                         const RememberedTracesInOrder& kept, Until until) {
   const RememberedTraces kept_now(kept.begin(), kept.end());
   std::vector<std::pair<Tape::Hash, RememberedTrace>> all;
   for (const auto& [structure, ran] : now) {
@@ -130,7 +145,7 @@ RememberedTracesInOrder remembered_after(const RememberedTraces& now,
     const auto others = kept_now.find(structure);
     const int64_t runs_before = before == recalled.end() ? 0 : before->second.runs;
     if (runs_before > 0) trace.recorded = std::min(trace.recorded, before->second.recorded);
-    trace.runs = std::max(trace.runs, runs_before / 2);
+    trace.runs = std::max(trace.runs, until == Until::kTheEnd ? runs_before / 2 : runs_before);
     // Another process has kept it meanwhile.
     if (others != kept_now.end() && others->second.runs > runs_before)
       trace.runs = std::max(trace.runs, others->second.runs);

@@ -44,9 +44,13 @@ std::optional<RememberedTrace> remembered_trace(const Tape::Hash& structure);
 // So many runs of a trace are worth remembering.
 constexpr int64_t kLeastRunsToRemember = 8;
 
+// Whether a process, or the time of a backend in it, has come to its end: then only it is known
+// that a trace was run less often than before.
+enum class Until : uint8_t { kNow, kTheEnd };
+
 // Remembers the traces that have run often in this process; without raising. At its end, before
 // another backend compiles, and now and then: not every process comes to an end of its own.
-void remember_traces() noexcept;
+void remember_traces(Until until) noexcept;
 // A trace has run that often, or twice as often as when this was last called of it: has that done
 // by the compile thread, where it was not done lately.
 void ask_to_remember_traces();
@@ -58,7 +62,7 @@ void ask_to_remember_traces();
 // of what it did not meet that which was used longest ago is dropped.
 RememberedTracesInOrder remembered_after(const RememberedTraces& now,
                                          const RememberedTraces& recalled,
-                                         const RememberedTracesInOrder& kept);
+                                         const RememberedTracesInOrder& kept, Until until);
 
 // As they are kept, and back; none for what is not that.
 std::string to_bytes(const RememberedTracesInOrder& traces);

@@ -168,7 +168,7 @@ void select_backend(const std::string& name) {
       select_device(c10::DeviceTypeName(*type, /*lower_case=*/true));
   settled = true;
   if (name == backend_name()) return;
-  remember_traces();
+  remember_traces(Until::kTheEnd);
   set_backend_name(name);
   forget_traces();
   recall_traces();

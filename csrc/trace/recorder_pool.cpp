@@ -114,7 +114,7 @@ void Recorder::after_fork(bool child) {
 
 void Recorder::discard_all() noexcept {
   stop_compiles();
-  remember_traces();
+  remember_traces(Until::kTheEnd);
   EarlyThread::stop_all();
   const RecordingGuard lock(recording_lock());
   RecorderPool::instance().discarded = true;

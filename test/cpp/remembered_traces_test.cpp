@@ -34,8 +34,8 @@ TEST(RememberedTraces, AreNoneOfBytesThatDoNotEndWithATrace) {
 }
 
 TEST(RememberedTraces, ThatRanAreBeforeThoseThatDidNotByTheirRuns) {
-  const auto after =
-      remembered_after({{kFirst, ran(8)}, {kSecond, ran(9)}}, {}, {{kThird, ran(100)}});
+  const auto after = remembered_after({{kFirst, ran(8)}, {kSecond, ran(9)}}, {},
+                                      {{kThird, ran(100)}}, Until::kTheEnd);
 
   const RememberedTracesInOrder expected = {
       {kSecond, ran(9)}, {kFirst, ran(8)}, {kThird, ran(100)}};
@@ -46,23 +46,31 @@ TEST(RememberedTraces, ThatRanLessOftenThanBeforeHaveHalfTheRunsOfThenHoweverOft
   const RememberedTraces now = {{kFirst, ran(8)}, {kSecond, ran(80)}};
   const RememberedTraces recalled = {{kFirst, ran(100)}, {kSecond, ran(100)}};
 
-  const auto once = remembered_after(now, recalled, {{kFirst, ran(100)}, {kSecond, ran(100)}});
-  const auto twice = remembered_after(now, recalled, once);
+  const auto once =
+      remembered_after(now, recalled, {{kFirst, ran(100)}, {kSecond, ran(100)}}, Until::kTheEnd);
+  const auto twice = remembered_after(now, recalled, once, Until::kTheEnd);
 
   const RememberedTracesInOrder expected = {{kSecond, ran(80)}, {kFirst, ran(50)}};
   EXPECT_EQ(once, expected);
   EXPECT_EQ(twice, expected);
 }
 
+TEST(RememberedTraces, OfAProcessThatGoesOnHaveAllRunsOfThen) {
+  const auto after =
+      remembered_after({{kFirst, ran(8)}}, {{kFirst, ran(100)}}, {{kFirst, ran(100)}}, Until::kNow);
+
+  EXPECT_EQ(after, (RememberedTracesInOrder{{kFirst, ran(100)}}));
+}
+
 TEST(RememberedTraces, ThatAProcessBesideThisOneRanMoreOftenHaveItsRuns) {
-  const auto after = remembered_after({{kFirst, ran(8)}}, {}, {{kFirst, ran(20)}});
+  const auto after = remembered_after({{kFirst, ran(8)}}, {}, {{kFirst, ran(20)}}, Until::kTheEnd);
 
   EXPECT_EQ(after, (RememberedTracesInOrder{{kFirst, ran(20)}}));
 }
 
 TEST(RememberedTraces, ThatThisProcessRecalledAndAnotherRanMoreOftenMeanwhileHaveItsRuns) {
-  const auto after =
-      remembered_after({{kFirst, ran(8)}}, {{kFirst, ran(100)}}, {{kFirst, ran(1000)}});
+  const auto after = remembered_after({{kFirst, ran(8)}}, {{kFirst, ran(100)}},
+                                      {{kFirst, ran(1000)}}, Until::kTheEnd);
 
   EXPECT_EQ(after, (RememberedTracesInOrder{{kFirst, ran(1000)}}));
 }
@@ -72,7 +80,7 @@ TEST(RememberedTraces, ThatNoProcessRunsAnyMoreAreForgotten) {
   int processes = 0;
 
   for (; !kept.empty() && processes < 100; ++processes)
-    kept = remembered_after({{kFirst, ran(0)}}, {kept.begin(), kept.end()}, kept);
+    kept = remembered_after({{kFirst, ran(0)}}, {kept.begin(), kept.end()}, kept, Until::kTheEnd);
 
   EXPECT_EQ(processes, 4);
 }
@@ -81,7 +89,8 @@ TEST(RememberedTraces, HaveTheDynamicScalarsThatWereLearntLast) {
   RememberedTrace learnt = ran(8);
   learnt.dynamic_scalars = {{7, 7}};
 
-  const auto after = remembered_after({{kFirst, learnt}}, {{kFirst, ran(8)}}, {{kFirst, ran(8)}});
+  const auto after =
+      remembered_after({{kFirst, learnt}}, {{kFirst, ran(8)}}, {{kFirst, ran(8)}}, Until::kTheEnd);
 
   EXPECT_EQ(after.front().second.dynamic_scalars, learnt.dynamic_scalars);
 }
@@ -90,7 +99,7 @@ TEST(RememberedTraces, AreBoundedAndThoseUsedLastStay) {
   RememberedTracesInOrder before;
   for (uint64_t i = 0; i < 100'000; ++i) before.push_back({{i + 10, 0}, ran(8)});
 
-  const auto after = remembered_after({{kFirst, ran(8)}}, {}, before);
+  const auto after = remembered_after({{kFirst, ran(8)}}, {}, before, Until::kTheEnd);
 
   ASSERT_LT(after.size(), 10'000u);
   ASSERT_GT(after.size(), 1'000u);

@@ -72,6 +72,17 @@ def test_a_process_that_is_killed_has_left_what_it_ran(tmp_path):
     assert remembered > 0
 
 
+def test_a_process_that_adds_nothing_writes_nothing(tmp_path):
+    run(tmp_path)
+    run(tmp_path)
+    (file,) = (tmp_path / "traces").iterdir()
+    written = file.stat().st_ino
+
+    run(tmp_path)
+
+    assert file.stat().st_ino == written
+
+
 def test_what_is_not_run_any_more_is_forgotten(tmp_path):
     once = SCRIPT.replace("range(30)", "range(1)")
     run(tmp_path)
