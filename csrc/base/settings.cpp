@@ -180,8 +180,8 @@ std::vector<Setting> behaviour_settings() {
   Setting remember_traces = flag(
       "remember_traces", &Config::remember_traces,
       "windows that ran often are remembered beside the kernels, and the next process compiles "
-      "them when it first records them. What "
-      "earlier processes left is read at the first lazy tensor");
+      "them when it first records them. What earlier processes left is read at the first lazy "
+      "tensor");
   Setting accelerator =
       flag("accelerator", &Config::accelerator,
            "`torch.accelerator` means device `lazy` on a machine that has no other accelerator");

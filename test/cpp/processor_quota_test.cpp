@@ -29,13 +29,28 @@ class ProcessorQuotaTest : public ::testing::Test {
     std::ofstream(root_ / file) << text;
   }
 
+  // Of a group in the unified hierarchy.
+  void write_unified(const path& group, const char* limit, int64_t used_microseconds) {
+    const path folder = "sys/fs/cgroup" / group;
+    write(folder / "cpu.max", limit);
+    write(folder / "cpu.stat",
+          ("usage_usec " + std::to_string(used_microseconds) + "\nuser_usec 1\n").c_str());
+  }
+
+  // Of a group in the old ones.
+  void write_old(const path& group, const char* quota, int64_t used_nanoseconds) {
+    const path folder = "sys/fs/cgroup";
+    write(folder / "cpu" / group / "cpu.cfs_quota_us", quota);
+    write(folder / "cpu" / group / "cpu.cfs_period_us", "100000\n");
+    write(folder / "cpuacct" / group / "cpuacct.usage", std::to_string(used_nanoseconds).c_str());
+  }
+
   path root_;
 };
 
 TEST_F(ProcessorQuotaTest, OfAContainerIsInTheRootOfWhatItSees) {
   write("proc/self/cgroup", "0::/\n");
-  write("sys/fs/cgroup/cpu.max", "250000 100000\n");
-  write("sys/fs/cgroup/cpu.stat", "usage_usec 1234\nuser_usec 1000\nsystem_usec 234\n");
+  write_unified("", "250000 100000\n", 1234);
 
   const auto quotas = processor_quotas(root_);
 
@@ -46,10 +61,8 @@ TEST_F(ProcessorQuotaTest, OfAContainerIsInTheRootOfWhatItSees) {
 
 TEST_F(ProcessorQuotaTest, AreThoseOfAllGroupsAroundAProcess) {
   write("proc/self/cgroup", "0::/user.slice/job.service\n");
-  write("sys/fs/cgroup/user.slice/job.service/cpu.max", "max 100000\n");
-  write("sys/fs/cgroup/user.slice/job.service/cpu.stat", "usage_usec 1\n");
-  write("sys/fs/cgroup/user.slice/cpu.max", "400000 100000\n");
-  write("sys/fs/cgroup/user.slice/cpu.stat", "usage_usec 2\n");
+  write_unified("user.slice/job.service", "max 100000\n", 1);
+  write_unified("user.slice", "400000 100000\n", 2);
 
   const auto quotas = processor_quotas(root_);
 
@@ -60,9 +73,7 @@ TEST_F(ProcessorQuotaTest, AreThoseOfAllGroupsAroundAProcess) {
 
 TEST_F(ProcessorQuotaTest, OfTheOldHierarchiesIsFoundThoughTheContainerSeesItsOwnPartOnly) {
   write("proc/self/cgroup", "3:cpuset:/docker/ab\n2:cpu,cpuacct:/docker/ab\n0::/\n");
-  write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "150000\n");
-  write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-  write("sys/fs/cgroup/cpuacct/cpuacct.usage", "987654321\n");
+  write_old("", "150000\n", 987654321);
 
   const auto quotas = processor_quotas(root_);
 
@@ -75,9 +86,7 @@ TEST_F(ProcessorQuotaTest, AreNoneWhereNothingIsLimitedOrNothingTells) {
   EXPECT_TRUE(processor_quotas(root_).empty());
 
   write("proc/self/cgroup", "1:cpu:/\n0::/\n");
-  write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
-  write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-  write("sys/fs/cgroup/cpuacct/cpuacct.usage", "1\n");
+  write_old("", "-1\n", 1);
 
   EXPECT_TRUE(processor_quotas(root_).empty());
 }

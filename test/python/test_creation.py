@@ -42,17 +42,6 @@ def test_strides_are_the_cpus(device, source, make):
     assert made.device.type == torch.device(device).type
 
 
-# Of a tensor of two rows of four.
-MAKE_IN_PLACE = {
-    "a range": lambda out: torch.arange(1, 9, 2, out=out[0]),
-    "a range of fractions": lambda out: torch.arange(0.5, 4.5, out=out[0]),
-    "a range in a column": lambda out: torch.arange(2, out=out[:, 1]),
-    "the identity": lambda out: torch.eye(2, 4, out=out),
-    "steps": lambda out: torch.linspace(0, 1, 4, out=out[1]),
-    "a number": lambda out: torch.full((2, 4), 7, out=out),
-}
-
-
 # ATen keeps the sizes of an out argument that has as many elements.
 OF_OTHER_SIZES = {
     "rows": lambda out: out,
@@ -84,6 +73,17 @@ def test_an_out_argument_keeps_its_sizes(device, part: Callable, make: Callable)
 
     for result in results:
         torch.testing.assert_close(result.cpu(), program(x))
+
+
+# Of a tensor of two rows of four.
+MAKE_IN_PLACE = {
+    "a range": lambda out: torch.arange(1, 9, 2, out=out[0]),
+    "a range of fractions": lambda out: torch.arange(0.5, 4.5, out=out[0]),
+    "a range in a column": lambda out: torch.arange(2, out=out[:, 1]),
+    "the identity": lambda out: torch.eye(2, 4, out=out),
+    "steps": lambda out: torch.linspace(0, 1, 4, out=out[1]),
+    "a number": lambda out: torch.full((2, 4), 7, out=out),
+}
 
 
 @pytest.mark.recording
