@@ -162,13 +162,13 @@ def vendor_libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def accelerator_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where pip has installed the example accelerator."""
-    return example_accelerator.install(tmp_path_factory.mktemp("accelerator"), eager=True)
+    return example_accelerator.install(tmp_path_factory, eager=True)
 
 
 @pytest.fixture(scope="session")
 def offload_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where pip has installed the example accelerator without kernels for PyTorch."""
-    return example_accelerator.install(tmp_path_factory.mktemp("offload"), eager=False)
+    return example_accelerator.install(tmp_path_factory, eager=False)
 
 
 @pytest.fixture(autouse=True)

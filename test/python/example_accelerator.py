@@ -8,6 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from filelock import FileLock
+
 SOURCES = Path(__file__).parents[2] / "examples" / "accelerator"
 
 # For scripts: repeats windows until they are hot.
@@ -23,15 +26,25 @@ def hot(step, runs=5):
 """
 
 
-def install(target: Path, eager: bool) -> Path:
-    """Has pip install the example into `target`, with eager kernels for PyTorch or without.
+def install(factory: pytest.TempPathFactory, eager: bool) -> Path:
+    """Where pip has installed the example, with eager kernels for PyTorch or without: once for all
+    workers of a test run.
 
-    Its objects stay in examples/accelerator/build.
+    Both choices make their objects in examples/accelerator/build, so one install runs at a time.
     """
+    folder = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # of all workers
+    site = folder / ("accelerator" if eager else "offload")
     options = ["-q", "--no-build-isolation", "--no-deps", "--disable-pip-version-check"]
     choice = f"-DACCELERATOR_EAGER={'ON' if eager else 'OFF'}"
-    run(target, "-m", "pip", "install", *options, "--target", target, SOURCES, CMAKE_ARGS=choice)
-    return target
+    (SOURCES / "build").mkdir(exist_ok=True)
+    with FileLock(SOURCES / "build" / "install.lock"):
+        if not (site / "torch_accelerator").is_dir():
+            run(
+                site, "-m", "pip", "install", *options, "--target", site, SOURCES, CMAKE_ARGS=choice
+            )
+    return site
 
 
 def run(site: Path, *arguments: object, **environment: str) -> str:
@@ -54,10 +67,15 @@ def run_random_programs(
 ) -> None:
     """Random programs on the device behave as on the CPU."""
     options = ("--device", device, "--profile", profile, "--programs", programs)
-    run(site, "-m", "torch_lazy.conformance.random_programs", *options, **environment)
+    _conform(site, "random_programs", *options, **environment)
 
 
 def run_samples(site: Path, device: str, operators: list[str], **environment: str) -> None:
     """PyTorch's samples of operators behave on the device as on the CPU."""
     options = ("--device", device, "--samples", 2, "--ops", ",".join(operators))
-    run(site, "-m", "torch_lazy.conformance.opinfo", *options, **environment)
+    _conform(site, "opinfo", *options, **environment)
+
+
+def _conform(site: Path, module: str, *options: object, **environment: str) -> None:
+    printed = run(site, "-m", f"torch_lazy.conformance.{module}", *options, **environment)
+    assert "is ignored" not in printed, printed  # else the CPU was compared with itself
