@@ -1,8 +1,10 @@
 #include "runtime/processor_quota.h"
 
+#include <algorithm>
 #include <fstream>
 #include <optional>
-#include <sstream>
+
+#include "runtime/control_groups.h"
 
 namespace torch_lazy {
 namespace {
@@ -45,52 +47,18 @@ std::optional<ProcessorQuota> read_old(const path& folder, const path& counting)
   return ProcessorQuota{cores_of(*quota, *period), nanoseconds(*used), folder};
 }
 
-// Where the process is, by /proc/self/cgroup, in the unified hierarchy and in the old one of
-// processors.
-struct Groups {
-  std::optional<path> unified, old;
-};
-
-Groups groups_of(const path& root) {
-  Groups groups;
-  std::ifstream lines(root / "proc/self/cgroup");
-  for (std::string line; std::getline(lines, line);) {
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const path group = path(line.substr(second + 1)).relative_path();
-    if (second == first + 1) groups.unified = group;
-    std::istringstream controllers(line.substr(first + 1, second - first - 1));
-    for (std::string controller; std::getline(controllers, controller, ',');)
-      if (controller == "cpu") groups.old = group;
-  }
-  return groups;
-}
-
-// Calls read(group) for a group and those around it. Of a container's some may not be seen.
-template <typename Read>
-void read_upwards(path group, const Read& read, std::vector<ProcessorQuota>& quotas) {
-  for (;; group = group.parent_path()) {
-    if (auto quota = read(group); quota && quota->cores > 0) quotas.push_back(std::move(*quota));
-    if (group.empty()) return;
-  }
-}
-
 }  // namespace
 
 std::vector<ProcessorQuota> processor_quotas(const path& root) {
-  const Groups groups = groups_of(root);
-  const path mounted = root / "sys/fs/cgroup";
   std::vector<ProcessorQuota> quotas;
-  if (groups.unified)
-    read_upwards(
-        *groups.unified, [&](const path& group) { return read_unified(mounted / group); }, quotas);
-  if (groups.old)
-    read_upwards(
-        *groups.old,
-        [&](const path& group) {
-          return read_old(mounted / "cpu" / group, mounted / "cpuacct" / group);
-        },
-        quotas);
+  const auto keep = [&](std::optional<ProcessorQuota> quota) {
+    if (quota && quota->cores > 0) quotas.push_back(std::move(*quota));
+  };
+  const ControlGroups limiting = control_groups(root, "cpu");
+  const std::vector<path> counting = control_groups(root, "cpuacct").old;
+  for (const path& folder : limiting.unified) keep(read_unified(folder));
+  for (size_t i = 0; i < std::min(limiting.old.size(), counting.size()); ++i)
+    keep(read_old(limiting.old[i], counting[i]));
   return quotas;
 }
 

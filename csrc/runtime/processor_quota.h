@@ -1,7 +1,6 @@
 // Limits on the processor time of the control groups that the process is in: a container's, or a
 // service's. A process that uses it up is stopped for the rest of a tenth of a second, with cores
-// idle beside it (cgroups(7); the kernel's documents admin-guide/cgroup-v2 and
-// scheduler/sched-bwc).
+// idle beside it (the kernel's document scheduler/sched-bwc).
 #pragma once
 
 #include <chrono>

@@ -1,10 +1,7 @@
 #include "runtime/trace_cache.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <fstream>
 #include <iterator>
 #include <mutex>
 #include <unordered_map>
@@ -16,6 +13,7 @@
 #include "runtime/compile_policy.h"
 #include "runtime/compile_queue.h"
 #include "runtime/executable_cache.h"
+#include "runtime/memory_limit.h"
 
 namespace torch_lazy {
 namespace {
@@ -56,24 +54,12 @@ Cache& cache() {
 // Made when the library is loaded: what is made during a fork is not covered by it.
 [[maybe_unused]] Cache& made_at_load = cache();
 
-// Of the machine, or of the container that the process is in; 0 where nothing tells.
-size_t bytes_of_memory() {
-  const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-  size_t bytes = pages > 0 && page_bytes > 0 ? size_t(pages) * size_t(page_bytes) : 0;
-  for (const char* const limit :
-       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    size_t most = 0;
-    if (std::ifstream(limit) >> most) bytes = std::min(bytes, most);
-  }
-  return bytes;
-}
-
 size_t most_operations() {
   if (const int64_t set = config().trace_operations.load(std::memory_order_relaxed))
     return size_t(set);
   constexpr size_t kLeast = 200'000, kMost = 4'000'000;
   constexpr size_t kBytesOfAnOperation = 512, kShareOfMemory = 64;
-  static const size_t by_memory = bytes_of_memory() / kShareOfMemory / kBytesOfAnOperation;
+  static const size_t by_memory = memory_limit() / kShareOfMemory / kBytesOfAnOperation;
   return std::clamp(by_memory, kLeast, kMost);
 }
 

@@ -4,9 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
-#include <fstream>
+#include "control_groups_of_tests.h"
 
 namespace torch_lazy {
 namespace {
@@ -15,26 +13,14 @@ using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 using std::filesystem::path;
 
-class ProcessorQuotaTest : public ::testing::Test {
+class ProcessorQuotaTest : public ControlGroupsTest {
  protected:
-  void SetUp() override {
-    root_ =
-        std::filesystem::temp_directory_path() / ("torch_lazy_quota_" + std::to_string(getpid()));
-    std::filesystem::remove_all(root_);
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-
-  void write(const path& file, const char* text) {
-    std::filesystem::create_directories((root_ / file).parent_path());
-    std::ofstream(root_ / file) << text;
-  }
-
   // Of a group in the unified hierarchy.
   void write_unified(const path& group, const char* limit, int64_t used_microseconds) {
     const path folder = "sys/fs/cgroup" / group;
     write(folder / "cpu.max", limit);
     write(folder / "cpu.stat",
-          ("usage_usec " + std::to_string(used_microseconds) + "\nuser_usec 1\n").c_str());
+          "usage_usec " + std::to_string(used_microseconds) + "\nuser_usec 1\n");
   }
 
   // Of a group in the old ones.
@@ -42,10 +28,8 @@ class ProcessorQuotaTest : public ::testing::Test {
     const path folder = "sys/fs/cgroup";
     write(folder / "cpu" / group / "cpu.cfs_quota_us", quota);
     write(folder / "cpu" / group / "cpu.cfs_period_us", "100000\n");
-    write(folder / "cpuacct" / group / "cpuacct.usage", std::to_string(used_nanoseconds).c_str());
+    write(folder / "cpuacct" / group / "cpuacct.usage", std::to_string(used_nanoseconds));
   }
-
-  path root_;
 };
 
 TEST_F(ProcessorQuotaTest, OfAContainerIsInTheRootOfWhatItSees) {
