@@ -95,16 +95,10 @@ def make_step(case: Case, device: str) -> Step:
 
 def synchronizer(device: str) -> Callable[[], None]:
     """What waits until all that was called on the device is done."""
+    if device.startswith("lazy"):
+        return torch.lazy.synchronize
     home = torch.lazy.execution_device()
-    wait = torch.get_device_module(home).synchronize if home.type != "cpu" else lambda: None
-    if not device.startswith("lazy"):
-        return wait
-
-    def both() -> None:
-        torch.lazy.synchronize()
-        wait()
-
-    return both if home.type != "cpu" else torch.lazy.synchronize
+    return torch.get_device_module(home).synchronize if home.type != "cpu" else lambda: None
 
 
 def timed(step: Step, synchronize: Callable[[], None], repeats: int) -> float:
