@@ -221,7 +221,7 @@ std::vector<LoweredKernel> choose_loops(Draft draft, const LowerContext& context
   std::vector<LoweredKernel> kernels;
   const Axis lanes = context.is_cuda() ? usual_lanes(draft).axis : Axis::kReduction;
   Draft ordered = draft;
-  if (context.is_cuda()) divide_for_chunks(ordered, lanes);
+  if (context.is_cuda()) put_longest_outermost(ordered);
   const std::optional<int64_t> chunk = chunk_of_long_reduction(ordered, lanes, context.is_cuda());
   if (!chunk) {
     kernels.push_back(Finisher(std::move(draft), context).finish());

@@ -26,6 +26,10 @@ constexpr int64_t kLeastCudaColumnSteps = 64;
 // Chunks begin where packets do if the whole does.
 constexpr int64_t kChunkMultiple = 64;
 
+int64_t divided(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
 bool can_be_combined(Op op) {
   switch (op) {
     case Op::kReduceSum:
@@ -79,7 +83,7 @@ class Cutter {
  private:
   // Behind the parallel axes, or before that of the lanes, comes one that counts chunks.
   void divide_into_chunks() {
-    if (draft_.extents.size() > parallel_ + 1) {  // steps of the outermost axis that is reduced
+    if (chunk_ == 1) {  // the outermost axis that is reduced counts them
       draft_.reduced[parallel_] = false;
       std::vector<size_t> order(draft_.extents.size());
       std::iota(order.begin(), order.end(), 0);
@@ -90,7 +94,7 @@ class Cutter {
     cut_.total = draft_.extents[parallel_];
     draft_.extents[parallel_] = chunk_;
     const auto at = [&](auto& axes) { return axes.begin() + long(chunk_axis_); };
-    draft_.extents.insert(at(draft_.extents), (cut_.total + chunk_ - 1) / chunk_);
+    draft_.extents.insert(at(draft_.extents), divided(cut_.total, chunk_));
     draft_.reduced.insert(at(draft_.reduced), false);
     for_each_access(draft_, [&](Access& access, Type) {
       access.strides.insert(at(access.strides), Size::constant(0));
@@ -215,9 +219,10 @@ std::optional<int64_t> chunk_of_long_reduction(const Draft& draft, Axis lanes, b
   if (parallel == draft.extents.size() || !can_be_cut(draft)) return {};
   const c10::ArrayRef<int64_t> extents(draft.extents);
   const int64_t steps = c10::multiply_integers(extents.slice(parallel));
+  const bool several = extents.size() > parallel + 1;
   if (!for_cuda) {
     if (parallel != 0 || steps < kLongReduction) return {};
-    return kChunk;
+    return several ? 1 : kChunk;
   }
   int64_t items = c10::multiply_integers(extents.slice(0, parallel));
   if (lanes == Axis::kParallel)
@@ -225,31 +230,23 @@ std::optional<int64_t> chunk_of_long_reduction(const Draft& draft, Axis lanes, b
             ((extents[parallel - 1] + ThreadLoop::kColumns - 1) / ThreadLoop::kColumns);
   if (items == 0) return {};
   const int64_t least = lanes == Axis::kParallel ? kLeastCudaColumnSteps : kLeastCudaRowSteps;
-  const bool outermost = extents.size() > parallel + 1;
-  const int64_t chunks =
-      outermost ? extents[parallel] : std::min(kCudaWorkItems / items, steps / least);
-  if (chunks < 2 || items > kLeastCudaWorkItems || steps / chunks < least) return {};
-  return ((steps + chunks - 1) / chunks + kChunkMultiple - 1) / kChunkMultiple * kChunkMultiple;
+  const int64_t outermost = extents[parallel];
+  const int64_t chunks = std::min({kCudaWorkItems / items, steps / least, outermost});
+  if (chunks < 2 || items > kLeastCudaWorkItems) return {};
+  const int64_t multiple = several ? 1 : kChunkMultiple;
+  return divided(divided(outermost, chunks), multiple) * multiple;
 }
 
-void divide_for_chunks(Draft& draft, Axis lanes) {
+void put_longest_outermost(Draft& draft) {
   const size_t first = parallel_count(draft), end = draft.extents.size();
-  if (end <= first + 1 || draft.extents[first] >= kLeastCudaWorkItems) return;
-  const int64_t steps = c10::multiply_integers(c10::ArrayRef<int64_t>(draft.extents).slice(first));
-  const int64_t least = lanes == Axis::kParallel ? kLeastCudaColumnSteps : kLeastCudaRowSteps;
   size_t longest = first;
   for (size_t axis = first + 1; axis + 1 < end; ++axis)
-    if (draft.extents[axis] > draft.extents[longest] && steps / draft.extents[axis] >= least)
-      longest = axis;
+    if (draft.extents[axis] > draft.extents[longest]) longest = axis;
+  if (longest == first) return;
   std::vector<size_t> order(end);
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[first], order[longest]);
-  if (longest != first) permute_axes(draft, order);
-  // Steps that are too short go together.
-  const int64_t count = draft.extents[first], inner = steps / std::max<int64_t>(count, 1);
-  int64_t together = 1;
-  while (together < count && (together * inner < least || count % together != 0)) ++together;
-  if (together > 1 && together < count) divide_axis(draft, first, together);
+  permute_axes(draft, order);
 }
 
 CutReduction cut_reduction(Draft draft, Axis lanes, int64_t chunk) {

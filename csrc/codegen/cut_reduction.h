@@ -8,16 +8,15 @@
 
 namespace torch_lazy::codegen {
 
-// Elements of a chunk, where the draft reduces so much to so few points that it is cut: to one
-// point on the CPU, on CUDA to fewer than keep a device busy. No value may vary after the reduction
-// along what it reduces. `lanes`: along which axes they run.
+// Steps of a chunk along the outermost axis that is reduced, where the draft reduces so much to so
+// few points that it is cut: to one point on the CPU, on CUDA to fewer than keep a device busy. No
+// value may vary after the reduction along what it reduces. `lanes`: along which axes they run.
 std::optional<int64_t> chunk_of_long_reduction(const Draft& draft, Axis lanes, bool for_cuda);
 
 struct CutReduction {
   Draft chunks;       // stores one partial result a chunk
   Draft combination;  // reduces the partial results and does what follows
-  // Elements of the whole, where a chunk's index is that of the whole (Kernel::reduction_total); 0
-  // where chunks are steps of the outermost axis.
+  // Steps of the whole, where a chunk has several (Kernel::reduction_total); else 0.
   int64_t total = 0;
   int64_t partial_elements = 0;   // of each reduction: chunks, times points
   Axis lanes = Axis::kReduction;  // of the chunks
@@ -25,9 +24,8 @@ struct CutReduction {
 
 CutReduction cut_reduction(Draft draft, Axis lanes, int64_t chunk);
 
-// Chunks are steps of the outermost axis that is reduced, where there are several: for a GPU, whose
-// multiprocessors each want one, it becomes the longest but the innermost, divided so that a step
-// is worth a chunk.
-void divide_for_chunks(Draft& draft, Axis lanes);
+// Of the axes that are reduced, but the innermost, the longest becomes the one that is cut: each of
+// a GPU's multiprocessors wants a chunk.
+void put_longest_outermost(Draft& draft);
 
 }  // namespace torch_lazy::codegen

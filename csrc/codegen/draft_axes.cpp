@@ -84,20 +84,6 @@ std::vector<bool> after_reduction(const Draft& draft) {
   return after;
 }
 
-void divide_axis(Draft& draft, size_t axis, int64_t inner) {
-  if (indexed(draft, axis)) return;
-  const auto behind = long(axis) + 1;
-  draft.extents[axis] /= inner;
-  draft.extents.insert(draft.extents.begin() + behind, inner);
-  draft.reduced.insert(draft.reduced.begin() + behind, draft.reduced[axis]);
-  for_each_access(draft, [&](Access& access, Type) {
-    access.strides.insert(access.strides.begin() + behind, access.strides[axis]);
-    access.strides[axis] = Size::constant(stride(access, axis) * inner);
-  });
-  for (Expr& expr : draft.exprs)
-    if (expr.op == Op::kIndex && expr.dimension > axis) ++expr.dimension;
-}
-
 void permute_axes(Draft& draft, const std::vector<size_t>& order) {
   const auto permuted = [&](const auto& old) {
     auto result = old;

@@ -30,10 +30,6 @@ void for_each_access(AnyDraft& draft, const Visit& visit) {
 // Rearranges the axes: new axis i is old axis order[i].
 void permute_axes(Draft& draft, const std::vector<size_t>& order);
 
-// Makes of the axis one that counts `inner` of its steps, which divides its extent, and one behind
-// it of these steps. Does nothing where an expression is the index along the axis.
-void divide_axis(Draft& draft, size_t axis, int64_t inner);
-
 // Puts parallel axes before reduction axes, each by falling stride in the accesses that touch most
 // memory, and makes one axis of neighbours that every access runs through as one.
 void order_and_merge_axes(Draft& draft);

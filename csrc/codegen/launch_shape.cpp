@@ -26,7 +26,12 @@ int64_t divided(int64_t a, int64_t b) {
 // Elements that the lanes of a work item go through, one after the other.
 int64_t elements_along_lanes(const LoweredKernel& lowered) {
   const Kernel& kernel = lowered.kernel;
-  if (kernel.axis == Axis::kReduction) return lowered.number(kernel.reduction.back());
+  if (kernel.axis == Axis::kReduction) {
+    if (!kernel.thread_loop.flat) return lowered.number(kernel.reduction.back());
+    int64_t steps = 1;
+    for (Size extent : kernel.reduction) steps *= lowered.number(extent);
+    return steps;
+  }
   if (kernel.parallel.empty()) return 1;
   return std::min(lowered.number(kernel.block), lowered.number(kernel.parallel.back()));
 }
@@ -54,15 +59,16 @@ LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits) 
   const auto can_double = [&](int64_t least_elements) {
     return x < most && elements > x * least_elements;
   };
-  if (loop.holds_row) {
+  if (loop.threads > 0) {
     x = loop.threads;
   } else {
     while (can_double(std::max(kMostElements, at_once))) x *= 2;
     while (can_double(at_once) && 2 * items * x <= device_threads) x *= 2;
   }
   // Warps with a work item each share a block, but not where multiprocessors would get none.
-  const int64_t y =
-      x > kWarp ? 1 : std::clamp<int64_t>(items / limits.multiprocessors, 1, kWarpsOfBlock);
+  const int64_t y = x > kWarp ? 1
+                              : std::clamp<int64_t>(items / limits.multiprocessors, kWarp / x,
+                                                    kWarpsOfBlock * kWarp / x);
   LaunchShape shape = of_blocks(x, y, divided(items, y), device_threads);
   shape.shared_bytes = uint32_t(shared_bytes(lowered.kernel));
   return shape;

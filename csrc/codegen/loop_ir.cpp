@@ -66,7 +66,9 @@ std::string text_of(const ThreadLoop& loop) {
   if (loop.packet > 1) {
     text += " packets=" + std::to_string(loop.packets) + "x" + std::to_string(loop.packet);
   }
-  if (loop.holds_row) text += " holds_row threads=" + std::to_string(loop.threads);
+  if (loop.holds_row) text += " holds_row";
+  if (loop.threads > 0) text += " threads=" + std::to_string(loop.threads);
+  if (loop.flat) text += " flat";
   if (loop.shared_packets > 0) text += " shared_packets=" + std::to_string(loop.shared_packets);
   if (loop.has_rest) text += " has_rest";
   if (loop.rows > 1) text += " rows=" + std::to_string(loop.rows);

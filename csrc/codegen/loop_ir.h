@@ -113,7 +113,12 @@ struct ThreadLoop {
   // The packets of `threads` threads are a whole row: what a sweep loads or computes stays in
   // registers for later ones. For Axis::kReduction with one reduction dimension that is no chunk.
   bool holds_row = false;
+  // Threads along x, where their number is the kernel's and not the launch's; 0: the launch's. A
+  // power of two, fewer than a warp's where rows are as short: several then share a warp.
   int threads = 0;
+  // The steps of all reduction dimensions are those of one loop, which the threads share, and each
+  // has its indices by division: the innermost dimension alone would have too few for them.
+  bool flat = false;
   // Of a row that is too long for registers, packets of what sweeps load that lie in the block's
   // dynamic shared memory, behind those in registers; a multiple of kStreamedPackets, of which a
   // thread has so many under way. What is longer yet (`has_rest`) is loaded again by each sweep.
@@ -148,10 +153,10 @@ struct Kernel {
       Size::constant(0);  // elements; for Axis::kParallel with at least one parallel dimension
   // Where not 0: the last parallel dimension that the lanes do not run along (the last one, or for
   // Axis::kParallel the last but one) counts chunks of one long reduction; chunk i covers
-  // [i * extent, min((i + 1) * extent, reduction_total)) of the last (and only) reduction
-  // dimension, whose extent is the length of a chunk. The index of the reduction dimension is that
-  // of the whole: accesses have no stride for the chunk where they have one for the reduction
-  // dimension, and kIndex and kReduceArgMax count from the start of the first chunk.
+  // [i * extent, min((i + 1) * extent, reduction_total)) of the first reduction dimension, whose
+  // extent is the length of a chunk. The index of that dimension is that of the whole: accesses
+  // have no stride for the chunk where they have one for the dimension, and kIndex and
+  // kReduceArgMax count from the start of the first chunk.
   Size reduction_total = Size::constant(0);
   std::vector<Expr> exprs;
   std::vector<Store> stores;

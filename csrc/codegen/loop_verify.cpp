@@ -82,6 +82,10 @@ class Verifier {
               kernel_.reduction_total.is(0),
           "holds its rows but has not one reduction dimension, whole, that the lanes run along");
     }
+    require(!kernel_.thread_loop.flat || kernel_.reduction.size() > 1,
+            "has one loop over the steps of several reduction dimensions, but not several");
+    require((kernel_.thread_loop.threads & (kernel_.thread_loop.threads - 1)) == 0,
+            "wants threads whose number is no power of two");
     require(kernel_.instances > 0, "has no instance");
     if (kernel_.thread_loop.is_long_row()) {
       require(kernel_.thread_loop.holds_row && kernel_.thread_loop.packet > 1 &&
@@ -103,7 +107,7 @@ class Verifier {
     }
     if (!kernel_.reduction_total.is(0)) {
       const size_t lanes = kernel_.axis == Axis::kParallel ? 1 : 0;
-      require(kernel_.reduction.size() == 1, "is chunked but has not one reduction dimension");
+      require(!kernel_.reduction.empty(), "is chunked but has no reduction dimension");
       require(kernel_.parallel.size() > lanes,
               "is chunked but has no parallel dimension for the chunks");
     }

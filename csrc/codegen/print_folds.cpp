@@ -42,12 +42,18 @@ void NestPrinter::print_fold(const std::vector<Fold>& folds) {
     print_fold_of_rows(folds);
     return;
   }
+  const ThreadLoop& loop = context_.kernel.thread_loop;
+  const std::string threads = std::to_string(loop.threads);
   for (const Fold& fold : folds) {
     const std::string type = vector_type(fold.type);
-    out_.line(type + " " + fold.name + " = " + context_.call(fold.of_warp, type, {fold.value}) +
-              ";");
+    std::vector<std::string> arguments = {fold.value};
+    if (context_.shares_warps()) arguments.push_back(threads);
+    out_.line(type + " " + fold.name + " = " + context_.call(fold.of_warp, type, arguments) + ";");
   }
-  const ThreadLoop& loop = context_.kernel.thread_loop;
+  if (context_.shares_warps()) {
+    out_.line("__syncwarp(" + context_.call("lazy_sharing_warp", {threads}) + ");");
+    return;
+  }
   const bool only_warp = loop.holds_row && loop.threads == kWarp;
   if (!only_warp && !loop.holds_row) out_.open("if (blockDim.x > 32)");
   if (!only_warp) print_fold_of_warps(folds);

@@ -70,6 +70,9 @@ class NestPrinter {
   void print_sweep(size_t number, const Body& tile);
   void print_innermost_loop(const Sweep& sweep, const Reductions& reductions, const Range& range,
                             const Body& tile);
+  // Of a GPU: over all reduction dimensions at once (ThreadLoop::flat).
+  void print_flat_loop(const Sweep& sweep, const Reductions& reductions, const Range& range,
+                       const Body& tile);
   void print_sweep_exprs(const Sweep& sweep, size_t depth, const Body& body);
   void print_innermost(const Sweep& sweep, const Reductions& reductions, const Body& body);
   int sweep_copies(const Sweep& sweep) const;
@@ -170,7 +173,8 @@ class NestPrinter {
   const PrintContext& context_;
   AccessPrinter accesses_;
   SourceWriter& out_;
-  Range reduction_;                   // of the innermost reduction dimension
+  Range steps_;                       // of the outermost loop over the reduction dimensions
+  Range reduction_;                   // of the innermost one
   std::vector<Prefetch> prefetches_;  // of the sweep that is being printed
   Held held_ = Held::kInRegisters;    // of the packets that are being printed
 };

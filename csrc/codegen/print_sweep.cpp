@@ -36,11 +36,13 @@ void NestPrinter::print_sweep(size_t number, const Body& tile) {
   print_tiles_to_store(sweep);
   const Kernel& kernel = context_.kernel;
   const std::string index_type = context_.index_type();
-  for (size_t depth = 0; depth < innermost(); ++depth) {
+  const size_t around = context_.is_flat() ? 0 : innermost();  // loops around the innermost one
+  for (size_t depth = 0; depth < around; ++depth) {
     if (is_unrolled(kernel)) out_.line("#pragma unroll");
     const std::string index = "r" + std::to_string(depth);
-    out_.open("for (" + index_type + " " + index + " = 0; " + index + " < " +
-              name_of_size(kernel.reduction[depth]) + "; ++" + index + ")");
+    const Range range = depth == 0 ? steps_ : Range{"0", name_of_size(kernel.reduction[depth])};
+    out_.open("for (" + index_type + " " + index + " = " + range.first + "; " + index + " < " +
+              range.last + "; ++" + index + ")");
     print_sweep_exprs(sweep, depth, tile);
   }
   if (context_.is_cuda() && kernel.thread_loop.is_long_row()) {
@@ -62,7 +64,7 @@ void NestPrinter::print_sweep(size_t number, const Body& tile) {
   } else {
     print_innermost_loop(sweep, reductions, reduction_, tile);
   }
-  for (size_t depth = 0; depth < innermost(); ++depth) out_.close();
+  for (size_t depth = 0; depth < around; ++depth) out_.close();
   print_stored_tiles(sweep, tile);
   if (context_.is_cuda() && (along_reduction() || context_.shares_steps())) {
     print_folds(reductions);
@@ -73,6 +75,10 @@ void NestPrinter::print_sweep(size_t number, const Body& tile) {
 
 void NestPrinter::print_innermost_loop(const Sweep& sweep, const Reductions& reductions,
                                        const Range& range, const Body& tile) {
+  if (context_.is_flat()) {
+    print_flat_loop(sweep, reductions, range, tile);
+    return;
+  }
   const Kernel& kernel = context_.kernel;
   const bool needs_flat = needs_flat_index(sweep) && innermost() > 0;
   const std::string index_type = context_.index_type();
@@ -104,6 +110,32 @@ void NestPrinter::print_innermost_loop(const Sweep& sweep, const Reductions& red
       !extent.slot && extent.value % step == 0 && !total.slot && total.value % step == 0;
   print_lanes(range, copies, whole, nontemporal(sweep.stores) || any_tile(),
               [&](const Body& body) { print_innermost(sweep, reductions, body); });
+}
+
+void NestPrinter::print_flat_loop(const Sweep& sweep, const Reductions& reductions,
+                                  const Range& range, const Body& tile) {
+  const Kernel& kernel = context_.kernel;
+  std::string first = range.first, step = "blockDim.x";
+  if (along_reduction()) {
+    first += " + lane";
+  } else if (context_.shares_steps()) {
+    first += " + (int)threadIdx.y";
+    step = std::to_string(kernel.thread_loop.rows);
+  } else {
+    step = "1";
+  }
+  out_.open("for (" + context_.index_type() + " flat = " + first + "; flat < " + range.last +
+            "; flat += " + step + ")");
+  std::vector<Digit> digits;
+  for (size_t depth = 0; depth <= innermost(); ++depth) {
+    const bool of_lanes = along_reduction() && depth == innermost();
+    digits.push_back(
+        {of_lanes ? "i" : "r" + std::to_string(depth), name_of_size(kernel.reduction[depth])});
+  }
+  print_digits(digits, "const " + context_.index_type(), "flat");
+  for (size_t depth = 0; depth < innermost(); ++depth) print_sweep_exprs(sweep, depth, tile);
+  print_innermost(sweep, reductions, tile);
+  out_.close();
 }
 
 void NestPrinter::print_sweep_exprs(const Sweep& sweep, size_t depth, const Body& body) {
@@ -179,8 +211,9 @@ int NestPrinter::sweep_copies(const Sweep& sweep) const {
 bool NestPrinter::is_staged(const Sweep& sweep) const {
   const Kernel& kernel = context_.kernel;
   if (kernel.short_sums || is_unrolled(kernel)) return false;
-  if (context_.is_cuda() && kernel.thread_loop.holds_row && !kernel.thread_loop.has_rest)
-    return false;
+  const bool short_rows =  // of each thread
+      kernel.thread_loop.holds_row ? !kernel.thread_loop.has_rest : context_.shares_warps();
+  if (context_.is_cuda() && short_rows) return false;
   return std::any_of(sweep.reductions.begin(), sweep.reductions.end(),
                      [&](ExprId id) { return is_floating_sum(kernel.exprs[id]); });
 }
@@ -204,6 +237,7 @@ std::string NestPrinter::outer_flat_index() const {
 std::string NestPrinter::flat_index(const Body& body) const {
   const std::string index =
       along_reduction() ? lane_index(context_, body) : "r" + std::to_string(innermost());
+  if (context_.is_flat()) return "flat";
   if (innermost() == 0) return index;
   return along_reduction() ? "flat + " + index : "flat";
 }

@@ -21,11 +21,11 @@
 // size slots, number slots (doubles, or floats: floats_among_numbers()), of each instance, and
 // where the work items of several end. Threads (x) of a block work on one work item together,
 // blockDim.y items are worked on at a time; a grid of any size will do. blockDim.x is 32 or, with
-// blockDim.y = 1, a multiple of 32, both together at most most_threads() (thread_loop.h): by the
-// ThreadLoop `threads` along x where a block holds its rows; 32 times `rows` where threads share
-// its steps; 32 times ThreadLoop::kRowsOfSquare where it transposes, the last two with one work
-// item at a time. Of dynamic shared memory a block has shared_bytes(). launch_shape() chooses such
-// a shape.
+// blockDim.y = 1, a multiple of 32, both together at most most_threads() (thread_loop.h): the
+// ThreadLoop `threads` along x where that is not 0, which may be a part of a warp; 32 times `rows`
+// where threads share its steps; 32 times ThreadLoop::kRowsOfSquare where it transposes, the last
+// two with one work item at a time. Of dynamic shared memory a block has shared_bytes().
+// launch_shape() chooses such a shape.
 #pragma once
 
 #include <cstddef>

@@ -36,6 +36,8 @@ constexpr int64_t kValuesOfLongRow = 56;  // with those under way
 constexpr int64_t kLeastHeldOfRow = 4;    // a quarter, or it does not pay
 // Steps of a reduction that threads share, each with a result in shared memory at the end.
 constexpr int kRowsOfThreads = 8;
+// Reduction dimensions inside of others that are shorter than this leave a block's threads idle.
+constexpr int64_t kLeastNested = 256;
 constexpr int64_t kStepsWorthSharing = 16;
 constexpr int64_t kMostFoldBytes = 40 * 1024;  // of the 48 KiB that any kernel may have
 // Of both sides of what is transposed; of an element in all loads that are.
@@ -99,14 +101,18 @@ class Chooser {
     loop_.narrow = is_narrow();
     const bool along_rows = kernel_.axis == Axis::kReduction;
     if (lane_dimension(kernel_) == kNoDimension) return loop_;
+    loop_.flat = kernel_.reduction.size() > 1 && number(kernel_.reduction.back()) < kLeastNested;
     if (!along_rows && !kernel_.reduction.empty()) {
       if (can_share_steps()) loop_.rows = kRowsOfThreads;
       return loop_;
     }
+    if (along_rows && share_warps(steps())) return loop_;
+    if (loop_.flat) return loop_;
     extent_ = number(along_rows ? kernel_.reduction.back() : kernel_.parallel.back());
     loop_.packet = static_cast<int>(packet());
     if (loop_.packet == 1) {
       if (!along_rows) choose_transposed();
+      if (!along_rows && loop_.transposed < 0) share_warps(extent_);
       return loop_;
     }
     if (!along_rows) {
@@ -123,11 +129,27 @@ class Chooser {
  private:
   int64_t number(Size size) const { return size.slot ? sizes_[size_t(size.value)] : size.value; }
 
+  // That threads share.
+  int64_t steps() const {
+    if (!loop_.flat) return number(kernel_.reduction.back());
+    int64_t steps = 1;
+    for (Size extent : kernel_.reduction) steps *= number(extent);
+    return steps;
+  }
+
+  // Rows that leave half of a warp idle or more are given a part of one each.
+  bool share_warps(int64_t elements) {
+    if (elements > kWarp / 2) return false;
+    loop_.threads = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(elements)));
+    return true;
+  }
+
   int64_t extent_of(size_t dimension) const {
     const size_t parallel = kernel_.parallel.size();
     if (dimension < parallel) return number(kernel_.parallel[dimension]);
     // Indices of chunks are those of the whole.
-    if (!kernel_.reduction_total.is(0)) return number(kernel_.reduction_total);
+    if (dimension == parallel && !kernel_.reduction_total.is(0))
+      return number(kernel_.reduction_total);
     return number(kernel_.reduction[dimension - parallel]);
   }
 
@@ -168,8 +190,8 @@ class Chooser {
       const bool is_arg = expr.op == Op::kReduceArgMax || expr.op == Op::kReduceArgMin;
       bytes += int64_t{2} * kRowsOfThreads * ThreadLoop::kColumns * (is_arg ? 16 : 8);
     }
-    return number(kernel_.reduction.back()) >= kStepsWorthSharing &&
-           number(kernel_.block) <= ThreadLoop::kColumns && bytes <= kMostFoldBytes;
+    return steps() >= kStepsWorthSharing && number(kernel_.block) <= ThreadLoop::kColumns &&
+           bytes <= kMostFoldBytes;
   }
 
   // The dimension that most loads are transposed along, where they fit into shared memory.
@@ -393,7 +415,7 @@ int64_t shared_bytes(const Kernel& kernel) {
 int most_threads(const Kernel& kernel) {
   constexpr int kUsual = 256, kMost = 1024;
   if (kernel.axis == Axis::kParallel) return kUsual;
-  if (!kernel.thread_loop.holds_row) return kMost;
+  if (kernel.thread_loop.threads == 0) return kMost;
   return std::max(kUsual, kernel.thread_loop.threads);
 }
 

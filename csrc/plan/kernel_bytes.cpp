@@ -44,10 +44,10 @@ class Counter {
   int64_t extent(size_t dimension) const {
     const Kernel& kernel = lowered_.kernel;
     if (dimension < kernel.parallel.size()) return lowered_.number(kernel.parallel[dimension]);
+    const size_t reduction = dimension - kernel.parallel.size();
     // A reduction in chunks runs over all of them; see Kernel::reduction_total.
-    const int64_t total = lowered_.number(kernel.reduction_total);
-    return total > 0 ? total
-                     : lowered_.number(kernel.reduction[dimension - kernel.parallel.size()]);
+    const int64_t total = reduction == 0 ? lowered_.number(kernel.reduction_total) : 0;
+    return total > 0 ? total : lowered_.number(kernel.reduction[reduction]);
   }
 
   void add(Touched& touched, const Access& access) const {

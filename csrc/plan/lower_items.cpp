@@ -8,6 +8,7 @@
 
 #include "base/pass_times.h"
 #include "passes/rematerialize.h"
+#include "plan/few_long_rows.h"
 #include "plan/scalar_epilogue.h"
 
 namespace torch_lazy {
@@ -120,9 +121,12 @@ class ItemLowering {
 
   void run_by_itself(NodeId id) { items_.emplace_back().item = id; }
 
-  NodeId epilogue_of(const FusionGroup& group, const std::vector<LoweredKernel>& kernels) const {
-    const bool scalar = options_.target == codegen::Target::Kind::kCpu && kernels.size() == 1 &&
-                        kernels[0].kernel.axis == codegen::Axis::kReduction;
+  // The node from which on the group is better another kernel's; kNoId: there is none.
+  NodeId better_apart(const FusionGroup& group, const std::vector<LoweredKernel>& kernels) const {
+    if (kernels.size() != 1) return kNoId;
+    if (options_.target == codegen::Target::Kind::kCuda)
+      return first_behind_few_long_rows(graph_, group, kernels[0]);
+    const bool scalar = kernels[0].kernel.axis == codegen::Axis::kReduction;
     return scalar ? costly_scalar_epilogue(graph_, group, options_.lanes) : kNoId;
   }
 
@@ -135,9 +139,9 @@ class ItemLowering {
     }
     std::optional<codegen::LowerFailure> failure;
     std::vector<LoweredKernel> kernels = codegen::lower(context(layouts), *group, failure);
-    const NodeId epilogue = failure ? kNoId : epilogue_of(*group, kernels);
-    if (epilogue != kNoId) {
-      for (FusionGroup& part : split_before(graph_, *group, epilogue))
+    const NodeId apart = failure ? kNoId : better_apart(*group, kernels);
+    if (apart != kNoId) {
+      for (FusionGroup& part : split_before(graph_, *group, apart))
         lower_first(layouts, std::move(part));
     } else if (!failure) {
       items_.push_back({std::move(item), std::move(kernels)});

@@ -93,21 +93,58 @@ TEST(CudaCutReduction, OfColumnsOfEachOfSeveralMatrices) {
   expect_cut_and_as_eager(window, {sum(window, x, {1})});
 }
 
+TEST(CudaCutReduction, OfManyShortRows) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({9001, 3, 5}));
+
+  expect_cut_and_as_eager(window, {sum(window, x, {0, 2})});
+}
+
+TEST(CudaCutReduction, OfAPartOfEachRow) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({7001, 30}).narrow(1, 3, 17));
+
+  expect_cut_and_as_eager(window, {sum(window, x, {0, 1})});
+}
+
+TEST(CudaCutReduction, OfColumnsOverTwoDimensions) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({6, 701, 3, 40}));
+
+  expect_cut_and_as_eager(window, {sum(window, x, {1, 2})});
+}
+
 std::vector<int64_t> in_order_of_chunks(std::vector<int64_t> reduced) {
   codegen::Draft draft;
   draft.reduced.assign(reduced.size(), true);
   draft.extents = std::move(reduced);
-  codegen::divide_for_chunks(draft, codegen::Axis::kReduction);
+  codegen::put_longest_outermost(draft);
   return {draft.extents.begin(), draft.extents.end()};
 }
 
-TEST(CudaCutReduction, ChunksAreStepsOfTheLongestDimensionButTheLast) {
+TEST(CudaCutReduction, ChunksAreOfTheLongestDimensionButTheLast) {
   EXPECT_EQ(in_order_of_chunks({16, 256, 512}), (std::vector<int64_t>{256, 16, 512}));
   EXPECT_EQ(in_order_of_chunks({16, 8, 100000}), (std::vector<int64_t>{16, 8, 100000}));
-  EXPECT_EQ(in_order_of_chunks({300, 512, 512}), (std::vector<int64_t>{300, 512, 512}))
-      << "there are enough";
-  EXPECT_EQ(in_order_of_chunks({4, 512, 64}), (std::vector<int64_t>{4, 512, 64}))
-      << "chunks would be too short";
+}
+
+// Steps of the outermost dimension in a chunk.
+std::optional<int64_t> chunk_of_sum(std::vector<int64_t> reduced) {
+  codegen::Draft draft;
+  draft.reduced.assign(reduced.size(), true);
+  draft.extents = std::move(reduced);
+  codegen::Expr load{.op = codegen::Op::kLoad, .type = codegen::Type::kFloat};
+  load.access.strides.assign(draft.extents.size(), codegen::Size::constant(1));
+  draft.exprs.push_back(load);
+  draft.exprs.push_back(
+      {.op = codegen::Op::kReduceSum, .type = codegen::Type::kFloat, .arguments = {0}});
+  return codegen::chunk_of_long_reduction(draft, codegen::Axis::kReduction, /*for_cuda=*/true);
+}
+
+TEST(CudaCutReduction, ChunksAreSoManyStepsThatEachIsWorthOne) {
+  EXPECT_EQ(chunk_of_sum({65536, 30}), 274) << "of 8,220 elements";
+  EXPECT_EQ(chunk_of_sum({65537, 30}), 274) << "the last has fewer";
+  EXPECT_EQ(chunk_of_sum({300, 512, 512}), 1);
+  EXPECT_EQ(chunk_of_sum({100, 50}), std::nullopt);
 }
 
 }  // namespace

@@ -136,14 +136,15 @@ inline void expect_emulated(const Kernel& kernel, const KernelArguments& argumen
   if (columns && !kernel.reduction.empty()) chosen.block = Size::constant(ThreadLoop::kColumns);
   chosen.thread_loop = choose_thread_loop(chosen, arguments.sizes, kMostSharedBytes);
   const ThreadLoop& loop = chosen.thread_loop;
-  const bool any_block = !loop.holds_row && loop.rows == 1 && loop.transposed < 0;
+  const bool any_block = loop.threads == 0 && loop.rows == 1 && loop.transposed < 0;
   for (const simt::Dim3 block : {simt::Dim3{32, 4}, simt::Dim3{96, 1}}) {
     expect_emulated(kernel, arguments, expected, tolerance, block);
     if (any_block) expect_emulated(chosen, arguments, expected, tolerance, block);
   }
   if (any_block) return;
-  const auto threads = static_cast<uint32_t>(loop.holds_row ? loop.threads : ThreadLoop::kColumns);
-  uint32_t rows = threads == 32 ? 4 : 1;
+  const auto threads =
+      static_cast<uint32_t>(loop.threads > 0 ? loop.threads : ThreadLoop::kColumns);
+  uint32_t rows = threads > 32 ? 1 : 132 / threads;
   if (loop.rows > 1) rows = static_cast<uint32_t>(loop.rows);
   if (loop.transposed >= 0) rows = ThreadLoop::kRowsOfSquare;
   expect_emulated(chosen, arguments, expected, tolerance, {threads, rows});

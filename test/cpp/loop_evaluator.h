@@ -50,7 +50,7 @@ class LoopEvaluator {
     const size_t parallel = kernel_.parallel.size();
     if (dimension < parallel) return {0, of(kernel_.parallel[dimension])};
     const int64_t extent = of(kernel_.reduction[dimension - parallel]);
-    if (kernel_.reduction_total.is(0)) return {0, extent};
+    if (kernel_.reduction_total.is(0) || dimension > parallel) return {0, extent};
     const int64_t chunk = index_[parallel - (kernel_.axis == Axis::kReduction ? 1 : 2)];
     return {chunk * extent, std::min((chunk + 1) * extent, of(kernel_.reduction_total))};
   }

@@ -1,0 +1,45 @@
+#include "plan/few_long_rows.h"
+
+#include <algorithm>
+#include <set>
+
+namespace torch_lazy {
+namespace {
+
+// Of a device with hundreds of multiprocessors, hardly more than the blocks that a reduction is
+// cut into.
+constexpr int64_t kFewWorkItems = 32;
+// Each waits for memory, half a microsecond; another kernel takes some of these.
+constexpr int64_t kManySteps = 32;
+constexpr int64_t kThreadsOfRow = 1024;
+
+// In a sweep, that a thread makes one after the other.
+int64_t steps_of_thread(const codegen::LoweredKernel& lowered) {
+  const codegen::ThreadLoop& loop = lowered.kernel.thread_loop;
+  int64_t steps = 1;
+  for (const codegen::Size extent : lowered.kernel.reduction) steps *= lowered.number(extent);
+  const bool along_rows = lowered.kernel.axis == codegen::Axis::kReduction;
+  return steps / (along_rows ? kThreadsOfRow * loop.packet * loop.packets : loop.rows);
+}
+
+}  // namespace
+
+NodeId first_behind_few_long_rows(const CoreGraph& graph, const FusionGroup& group,
+                                  const codegen::LoweredKernel& kernel) {
+  const codegen::ThreadLoop& loop = kernel.kernel.thread_loop;
+  const bool read_once = loop.holds_row && !loop.has_rest;
+  if (read_once || kernel.work_items > kFewWorkItems || steps_of_thread(kernel) < kManySteps)
+    return kNoId;
+  std::set<ValueId> reduced;  // with what follows
+  for (const NodeId id : group.nodes) {
+    const CoreNode& node = graph.nodes[size_t(id)];
+    const bool is_behind = std::ranges::any_of(
+        node.inputs, [&](ValueId input) { return reduced.contains(graph.base_of(input)); });
+    const Space space = space_of(graph, node);
+    if (is_behind && (space.reduces || space.sizes == group.domain)) return id;
+    if (is_behind || space.reduces) reduced.insert(node.outputs.begin(), node.outputs.end());
+  }
+  return kNoId;
+}
+
+}  // namespace torch_lazy

@@ -1,0 +1,120 @@
+// Rows that are shorter than a warp, of which several share one; and rows that are so few and long
+// that what follows their reduction is another kernel's.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "emulated_plan.h"
+
+namespace torch_lazy {
+namespace {
+
+using testing::EmulatedWindow;
+using testing::Handle;
+using testing::TapeBuilder;
+
+constexpr codegen::GpuLimits kGpu{.multiprocessors = 16, .threads_per_multiprocessor = 1024};
+
+EmulatedWindow run_as_eager(const TapeBuilder& window, const TapeBuilder::Handles& results) {
+  EmulatedWindow run = testing::run_emulated(window, results, kGpu);
+  EXPECT_EQ(run.outputs.size(), results.size());
+  for (size_t i = 0; i < results.size(); ++i)
+    EXPECT_TRUE(at::allclose(run.outputs[i], results[i].tensor, 1e-4, 1e-4, /*equal_nan=*/true))
+        << "output " << i;
+  for (const testing::KernelReport& kernel : run.kernels)
+    EXPECT_EQ(kernel.report.text(), "") << kernel.source;
+  return run;
+}
+
+// Threads along x of the window's only kernel.
+uint32_t threads_of_row(const EmulatedWindow& run) {
+  EXPECT_EQ(run.kernels.size(), 1u);
+  return run.kernels[0].block.x;
+}
+
+TEST(CudaShortRows, HaveAsManyThreadsAsElementsOrSomeMore) {
+  for (const auto& [columns, threads] :
+       std::vector<std::pair<int64_t, uint32_t>>{{2, 2}, {3, 4}, {8, 8}, {9, 16}, {17, 32}}) {
+    TapeBuilder window;
+    const Handle x = window.input(at::randn({1001, columns}));
+    const Handle total = window.call("aten::sum", "dim_IntList",
+                                     {x, std::vector<int64_t>{1}, false, c10::IValue()})[0];
+
+    EXPECT_EQ(threads_of_row(run_as_eager(window, {total})), threads) << columns << " columns";
+  }
+}
+
+TEST(CudaShortRows, OfWhatIsComputedElementByElementShareAWarpToo) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({700, 30}).narrow(1, 2, 5));
+  const Handle result = window.call("aten::exp", "", {x})[0];
+
+  EXPECT_EQ(threads_of_row(run_as_eager(window, {result})), 8u);
+}
+
+TEST(CudaShortRows, AreNormalized) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({333, 10}));
+  const Handle result = window.call("aten::_softmax", "", {x, 1, false})[0];
+
+  EXPECT_EQ(threads_of_row(run_as_eager(window, {result})), 16u);
+}
+
+TEST(CudaShortRows, HaveTheirGreatestElementFound) {
+  TapeBuilder window;
+  at::Tensor numbers = at::randint(0, 4, {515, 6}, at::kFloat);
+  numbers[7][2] = std::nanf("");
+  const Handle x = window.input(numbers);
+  const Handle result = window.call("aten::argmax", "", {x, 1, false})[0];
+
+  EXPECT_EQ(threads_of_row(run_as_eager(window, {result})), 8u);
+}
+
+TEST(CudaShortRows, HaveTwoDimensions) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({400, 3, 5, 4}));
+  const Handle total = window.call("aten::sum", "dim_IntList",
+                                   {x, std::vector<int64_t>{1, 3}, false, c10::IValue()})[0];
+
+  EXPECT_EQ(threads_of_row(run_as_eager(window, {total})), 16u);
+}
+
+TEST(CudaShortRows, OfManyStepsAreOneLoop) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({50, 90, 4, 7}));
+  const Handle total = window.call("aten::amax", "", {x, std::vector<int64_t>{1, 3}, false})[0];
+
+  EXPECT_GT(threads_of_row(run_as_eager(window, {total})), 32u);
+}
+
+// (x - mean) / deviation of all elements, a normalization over a whole tensor.
+Handle normalized(TapeBuilder& window, const Handle& x) {
+  const Handle mean = window.call("aten::mean", "", {x, c10::IValue()})[0];
+  const Handle centered = window.call("aten::sub", "Tensor", {x, mean, 1})[0];
+  const Handle square = window.call("aten::mul", "Tensor", {centered, centered})[0];
+  const Handle variance = window.call("aten::mean", "", {square, c10::IValue()})[0];
+  const Handle root = window.call("aten::sqrt", "", {variance})[0];
+  return window.call("aten::div", "Tensor", {centered, root})[0];
+}
+
+TEST(CudaFewLongRows, AreNormalizedByKernelsThatFillTheDevice) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({1040, 260}));
+
+  const EmulatedWindow run = run_as_eager(window, {normalized(window, x)});
+
+  EXPECT_EQ(run.kernels.size(), 5u) << "two sums in two kernels each, and the quotient";
+}
+
+TEST(CudaFewLongRows, AreNormalizedInOneKernelWhereTheyAreShort) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({60, 100}));
+
+  EXPECT_EQ(run_as_eager(window, {normalized(window, x)}).kernels.size(), 1u);
+}
+
+}  // namespace
+}  // namespace torch_lazy
