@@ -7,13 +7,14 @@
 #include <sstream>
 
 #include "backend/processor_name.h"
+#include "backend/registry.h"
 #include "base/config.h"
 #include "runtime/disk_store.h"
 
 namespace torch_lazy {
 namespace {
 
-constexpr const char* kFormat = "choice 1";
+constexpr const char* kFormat = "choice 2";
 // A choice is a few dozen bytes, so these are tens of thousands.
 constinit DiskStore store{"choices", int64_t{4} << 20};
 
@@ -22,8 +23,9 @@ constinit DiskStore store{"choices", int64_t{4} << 20};
 std::string choice_key(const std::string& backend, const GraphHash& hash,
                        const CompileOptions& options) {
   std::string key = fmt::format(
-      "{}\n{}\n{} on {}, {} threads, {}\n{} {}\n", kFormat, this_build(), backend, processor_name(),
-      at::get_num_threads(), config().rematerialize_bytes.load(), hash.hex(), options.device.str());
+      "{}\n{}\n{} on {} with {}, {} threads, {}\n{} {}\n", kFormat, this_build(), backend,
+      backend_by_name(backend).device_name(), processor_name(), at::get_num_threads(),
+      config().rematerialize_bytes.load(), hash.hex(), options.device.str());
   for (const GraphInput& input : options.inputs)
     key +=
         fmt::format("{} {} {} {}\n", input.storage, input.storage_bytes, input.offset, input.cpu);

@@ -1,13 +1,16 @@
 #include "runtime/choose_executable.h"
 
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <fmt/format.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <optional>
 #include <utility>
 
+#include "backend/registry.h"
 #include "base/config.h"
 #include "base/metrics.h"
 #include "ir/print.h"
@@ -18,8 +21,16 @@ namespace torch_lazy {
 namespace {
 
 bool may_measure(const std::string& backend, const CompileOptions& options) {
-  return config().measured_choice && backend != kReferenceBackend && options.device.is_cpu() &&
-         !options.deterministic && !options.verify;
+  return config().measured_choice && backend != kReferenceBackend && !options.deterministic &&
+         !options.verify && backend_by_name(backend).device_runtime() == nullptr;
+}
+
+// What fails there is told by whoever waits next.
+void wait_for(c10::Device device) {
+  try {
+    c10::impl::getDeviceGuardImpl(device.type())->synchronizeDevice(device.index());
+  } catch (const std::exception&) {
+  }
 }
 
 std::string describe_window(const GraphToCompile& graph) {
@@ -60,6 +71,7 @@ MeasuredChoice::Surroundings surroundings_of(const std::string& backend,
                                              const CompileOptions& options, std::string key) {
   MeasuredChoice::Surroundings made;
   made.now = [] { return std::chrono::steady_clock::now().time_since_epoch(); };
+  if (!options.device.is_cpu()) made.wait = [device = options.device] { wait_for(device); };
   made.compile = [backend, options, hash = graph.hash,
                   make = graph.make_again](const Choice& choice) {
     auto executable =

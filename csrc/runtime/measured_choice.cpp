@@ -33,6 +33,24 @@ constexpr double kWorthCompiling = 0.95;
 // turns are taken by what is slower.
 constexpr int64_t kRaceNanoseconds = 1'000'000;
 
+// What a run that begins before its window is recorded counts for, which nobody times.
+constexpr std::chrono::microseconds kStagedRun{50};
+
+// A candidate's, which may have lost by the time that this ends.
+class RunOfCandidate final : public StagedRun {
+ public:
+  RunOfCandidate(std::shared_ptr<Executable> candidate, std::unique_ptr<StagedRun> run)
+      : candidate_(std::move(candidate)), run_(std::move(run)) {}
+  bool advance(size_t nodes, c10::ArrayRef<at::Tensor> inputs) override {
+    return run_->advance(nodes, inputs);
+  }
+  RunResult finish(c10::ArrayRef<at::Tensor> inputs) override { return run_->finish(inputs); }
+
+ private:
+  const std::shared_ptr<Executable> candidate_;
+  const std::unique_ptr<StagedRun> run_;
+};
+
 double milliseconds(std::chrono::nanoseconds time) {
   return double(time.count()) / 1e6;
 }
@@ -85,10 +103,22 @@ RunResult MeasuredChoice::run_alone(Executable& executable, c10::ArrayRef<at::Te
     return executable.run(inputs);
   const std::chrono::nanoseconds begin = surroundings_.now();
   RunResult result = executable.run(inputs);
-  const int64_t taken = (surroundings_.now() - begin).count();
-  if (alone_ns_.fetch_add(taken) + taken >= kRaceNanoseconds && !asked_for_rival_.exchange(true))
-    enqueue_rival({ChoiceKind::kLibraryCalls});
+  add_alone(surroundings_.now() - begin);
   return result;
+}
+
+void MeasuredChoice::add_alone(std::chrono::nanoseconds taken) {
+  const int64_t ns = taken.count();
+  if (alone_ns_.fetch_add(ns) + ns >= kRaceNanoseconds && !asked_for_rival_.exchange(true))
+    enqueue_rival({ChoiceKind::kLibraryCalls});
+}
+
+std::unique_ptr<StagedRun> MeasuredChoice::begin_run() {
+  std::shared_ptr<Executable> candidate = settled();
+  std::unique_ptr<StagedRun> run = candidate ? candidate->begin_run() : nullptr;
+  if (!run) return nullptr;
+  if (!asked_for_rival_.load(std::memory_order_relaxed)) add_alone(kStagedRun);
+  return std::make_unique<RunOfCandidate>(std::move(candidate), std::move(run));
 }
 
 void MeasuredChoice::enqueue_rival(Choice choice) {
@@ -106,9 +136,11 @@ RunResult MeasuredChoice::run_in_race(c10::ArrayRef<at::Tensor> inputs) {
   // Showing steps takes time, more of it where there are more of them.
   std::optional<UnprofiledRun> undisturbed;
   if (race_.purpose() == Race::Run::kCounted) undisturbed.emplace();
+  if (surroundings_.wait) surroundings_.wait();
+  const bool step_by_step = !surroundings_.wait && race_.purpose() == Race::Run::kStepByStep;
   const std::chrono::nanoseconds begin = surroundings_.now();
-  RunResult result = race_.purpose() == Race::Run::kStepByStep ? executable.run_timed(inputs, steps)
-                                                               : executable.run(inputs);
+  RunResult result = step_by_step ? executable.run_timed(inputs, steps) : executable.run(inputs);
+  if (surroundings_.wait) surroundings_.wait();
   const std::chrono::nanoseconds taken = surroundings_.now() - begin;
   if (result.failure) return result;
   std::optional<Outcome> outcome;

@@ -39,6 +39,10 @@ struct Choice {
 // still: once in its life a choice has the backend compile the graph so, too, and races that
 // against the winner. Losers are dropped.
 //
+// A run on a device that runs behind the host is timed from an idle device to an idle device, which
+// the host waits for, in a race only. Runs that begin before their windows are recorded are no part
+// of one, and their steps have no times.
+//
 // While a race is on, one thread runs at a time, and the others wait for it; afterwards it is the
 // winner that says whether it is concurrent. What a run changes here it changes under a lock that
 // forks take, together with the compile thread.
@@ -48,6 +52,9 @@ class MeasuredChoice final : public Executable,
   // What a choice asks of its surroundings.
   struct Surroundings {
     std::function<std::chrono::nanoseconds()> now;
+    // Of a device that runs behind the host: waits until it has done what it was given. Null of
+    // others. May not raise.
+    std::function<void()> wait;
     // The executable of that choice, which is not kAsCompiled. Called on the compile thread; may
     // raise.
     std::function<std::shared_ptr<Executable>(const Choice&)> compile;
@@ -60,6 +67,7 @@ class MeasuredChoice final : public Executable,
   MeasuredChoice(std::shared_ptr<Executable> compiled, Surroundings surroundings);
 
   RunResult run(c10::ArrayRef<at::Tensor> inputs) override;
+  std::unique_ptr<StagedRun> begin_run() override;
   bool is_concurrent() const override { return true; }
 
  private:
@@ -77,6 +85,7 @@ class MeasuredChoice final : public Executable,
   };
 
   RunResult run_alone(Executable& executable, c10::ArrayRef<at::Tensor> inputs);
+  void add_alone(std::chrono::nanoseconds taken);
   RunResult run_in_race(c10::ArrayRef<at::Tensor> inputs);
   Outcome end_race(Race::Way winner, std::vector<int64_t> give_back);
   std::vector<int64_t> worth_giving_back(Race::Way winner) const;

@@ -24,6 +24,7 @@ struct FakeStep {
 };
 
 nanoseconds clock_time{0};
+nanoseconds device_time{0};  // that a device behind the host has work for
 
 class FakeExecutable final : public Executable {
  public:
@@ -32,6 +33,7 @@ class FakeExecutable final : public Executable {
   RunResult run(c10::ArrayRef<at::Tensor>) override {
     ++runs;
     for (const FakeStep& step : steps_) clock_time += std::chrono::microseconds(step.time);
+    device_time += behind;
     RunResult result;
     if (fails) result.failure = RunFailure{0, std::make_exception_ptr(std::runtime_error("data"))};
     return result;
@@ -42,22 +44,45 @@ class FakeExecutable final : public Executable {
     return run(inputs);
   }
 
+  std::unique_ptr<StagedRun> begin_run() override {
+    return is_staged ? std::make_unique<FakeStagedRun>(*this) : nullptr;
+  }
+
   int runs = 0;
   bool fails = false;
+  bool is_staged = false;
+  std::chrono::microseconds behind{0};  // what a device has to do for it when the run has ended
 
  private:
+  class FakeStagedRun final : public StagedRun {
+   public:
+    explicit FakeStagedRun(FakeExecutable& executable) : executable_(executable) {}
+    bool advance(size_t, c10::ArrayRef<at::Tensor>) override { return true; }
+    RunResult finish(c10::ArrayRef<at::Tensor> inputs) override { return executable_.run(inputs); }
+
+   private:
+    FakeExecutable& executable_;
+  };
+
   const std::vector<FakeStep> steps_;
 };
 
 // A choice between two executables, and what it asked of its surroundings. Steps are planted in
 // microseconds.
 struct Planted {
-  Planted(std::vector<FakeStep> compiled_steps, std::vector<FakeStep> library_steps)
+  Planted(std::vector<FakeStep> compiled_steps, std::vector<FakeStep> library_steps,
+          bool behind_the_host = false)
       : compiled(std::make_shared<FakeExecutable>(std::move(compiled_steps))),
         library(std::make_shared<FakeExecutable>(std::move(library_steps))),
         library_to_come(library) {
     MeasuredChoice::Surroundings surroundings;
     surroundings.now = [] { return clock_time; };
+    if (behind_the_host) {
+      surroundings.wait = [this] {
+        clock_time += std::exchange(device_time, nanoseconds{0});
+        ++waits;
+      };
+    }
     surroundings.compile = [this](const Choice& rival) {
       if (rival.kind == ChoiceKind::kLibraryCalls) return std::exchange(library_to_come, nullptr);
       given_back.push_back(rival.library_operations);
@@ -88,6 +113,7 @@ struct Planted {
   std::vector<std::shared_ptr<CompileJob>> jobs;
   std::vector<Operations> given_back;
   std::vector<Choice> remembered;
+  int waits = 0;
   std::shared_ptr<MeasuredChoice> choice;
 };
 
@@ -132,6 +158,46 @@ TEST(MeasuredChoice, ASlowKernelIsReplacedByLibraryCallsWithinThirtyRunsAndSaidS
             (std::vector<std::string>{"window: library calls, 1.0000 ms, in place of as compiled, "
                                       "3.0000 ms"}));
   EXPECT_EQ(window.remembered, (std::vector<Choice>{{ChoiceKind::kLibraryCalls}}));
+}
+
+TEST(MeasuredChoice, OfADeviceBehindTheHostIsByWhatTheDeviceTook) {
+  Planted window(one_step(10), one_step(40), /*behind_the_host=*/true);
+  window.compiled->behind = std::chrono::microseconds(5000);
+  window.library->behind = std::chrono::microseconds(100);
+  window.begin_race();
+  EXPECT_EQ(window.waits, 0) << "nobody waits outside of a race";
+
+  window.run(30);
+  const int waits = window.waits;
+  window.run(100);
+
+  EXPECT_EQ(metrics().choices.counts(), (std::map<std::string, int64_t>{{"library calls", 1}}));
+  EXPECT_GT(waits, 0);
+  EXPECT_EQ(window.waits, waits) << "the race is over";
+}
+
+TEST(MeasuredChoice, ComesToRunsThatBeginEarlyToo) {
+  Planted window(one_step(10), one_step(100), /*behind_the_host=*/true);
+  window.compiled->is_staged = true;
+  std::unique_ptr<StagedRun> early;
+  while (window.jobs.empty()) early = window.choice->begin_run();
+  window.compile_rival();
+
+  EXPECT_EQ(window.choice->begin_run(), nullptr) << "races are between whole runs";
+  window.run(100);
+  EXPECT_NE(window.choice->begin_run(), nullptr) << "of what has won";
+}
+
+TEST(MeasuredChoice, ARunThatHasBegunEndsThoughItsCandidateLostMeanwhile) {
+  Planted window(one_step(1000), one_step(10), /*behind_the_host=*/true);
+  window.compiled->is_staged = true;
+  const std::unique_ptr<StagedRun> early = window.choice->begin_run();
+  window.begin_race();
+  window.run(100);
+  const std::weak_ptr<FakeExecutable> loser = std::exchange(window.compiled, nullptr);
+
+  ASSERT_FALSE(loser.expired());
+  EXPECT_FALSE(early->finish({}).failure);
 }
 
 TEST(MeasuredChoice, FastKernelsStayAndLibraryCallsAreDropped) {
