@@ -1,6 +1,5 @@
 #include "runtime/processor_quota.h"
 
-#include <algorithm>
 #include <fstream>
 #include <optional>
 
@@ -54,11 +53,11 @@ std::vector<ProcessorQuota> processor_quotas(const path& root) {
   const auto keep = [&](std::optional<ProcessorQuota> quota) {
     if (quota && quota->cores > 0) quotas.push_back(std::move(*quota));
   };
-  const ControlGroups limiting = control_groups(root, "cpu");
-  const std::vector<path> counting = control_groups(root, "cpuacct").old;
-  for (const path& folder : limiting.unified) keep(read_unified(folder));
-  for (size_t i = 0; i < std::min(limiting.old.size(), counting.size()); ++i)
-    keep(read_old(limiting.old[i], counting[i]));
+  const ControlGroups groups = control_groups(root, "cpu");
+  const path mounted = root / "sys/fs/cgroup";
+  for (const path& folder : groups.unified) keep(read_unified(folder));
+  for (const path& folder : groups.old)
+    keep(read_old(folder, mounted / "cpuacct" / folder.lexically_relative(mounted / "cpu")));
   return quotas;
 }
 
