@@ -25,11 +25,15 @@ bool may_measure(const std::string& backend, const CompileOptions& options) {
          !options.verify && backend_by_name(backend).device_runtime() == nullptr;
 }
 
-// What fails there is told by whoever waits next.
-void wait_for(c10::Device device) {
+// For what this thread has given the device: other streams may wait for what it does next. Returns
+// false for a device that nobody can wait for so, and where it has failed: who waits next is told.
+bool wait_for(c10::Device device) {
   try {
-    c10::impl::getDeviceGuardImpl(device.type())->synchronizeDevice(device.index());
+    const auto* const guard = c10::impl::getDeviceGuardImpl(device.type());
+    guard->synchronizeStream(guard->getStream(device));
+    return true;
   } catch (const std::exception&) {
+    return false;
   }
 }
 
@@ -71,7 +75,7 @@ MeasuredChoice::Surroundings surroundings_of(const std::string& backend,
                                              const CompileOptions& options, std::string key) {
   MeasuredChoice::Surroundings made;
   made.now = [] { return std::chrono::steady_clock::now().time_since_epoch(); };
-  if (!options.device.is_cpu()) made.wait = [device = options.device] { wait_for(device); };
+  if (!options.device.is_cpu()) made.wait = [device = options.device] { return wait_for(device); };
   made.compile = [backend, options, hash = graph.hash,
                   make = graph.make_again](const Choice& choice) {
     auto executable =

@@ -33,23 +33,9 @@ constexpr double kWorthCompiling = 0.95;
 // turns are taken by what is slower.
 constexpr int64_t kRaceNanoseconds = 1'000'000;
 
-// What a run that begins before its window is recorded counts for, which nobody times.
+// What a run counts for that begins before its window is recorded, whether it ends or is given up:
+// nobody times it.
 constexpr std::chrono::microseconds kStagedRun{50};
-
-// A candidate's, which may have lost by the time that this ends.
-class RunOfCandidate final : public StagedRun {
- public:
-  RunOfCandidate(std::shared_ptr<Executable> candidate, std::unique_ptr<StagedRun> run)
-      : candidate_(std::move(candidate)), run_(std::move(run)) {}
-  bool advance(size_t nodes, c10::ArrayRef<at::Tensor> inputs) override {
-    return run_->advance(nodes, inputs);
-  }
-  RunResult finish(c10::ArrayRef<at::Tensor> inputs) override { return run_->finish(inputs); }
-
- private:
-  const std::shared_ptr<Executable> candidate_;
-  const std::unique_ptr<StagedRun> run_;
-};
 
 double milliseconds(std::chrono::nanoseconds time) {
   return double(time.count()) / 1e6;
@@ -78,6 +64,32 @@ class MeasuredChoice::CompileRival final : public CompileJob {
  private:
   const std::shared_ptr<MeasuredChoice> choice_;
   const Choice rival_;
+};
+
+// A candidate's, which may have lost by the time that this ends.
+class MeasuredChoice::RunOfCandidate final : public StagedRun {
+ public:
+  RunOfCandidate(std::shared_ptr<MeasuredChoice> choice, std::shared_ptr<Executable> candidate,
+                 std::unique_ptr<StagedRun> run)
+      : choice_(std::move(choice)), candidate_(std::move(candidate)), run_(std::move(run)) {}
+  bool advance(size_t nodes, c10::ArrayRef<at::Tensor> inputs) override {
+    const auto alone = lock();
+    return run_->advance(nodes, inputs);
+  }
+  RunResult finish(c10::ArrayRef<at::Tensor> inputs) override {
+    const auto alone = lock();
+    return run_->finish(inputs);
+  }
+
+ private:
+  std::unique_lock<ExecutionLock> lock() const {
+    return candidate_->is_concurrent() ? std::unique_lock<ExecutionLock>()
+                                       : std::unique_lock(choice_->running_);
+  }
+
+  const std::shared_ptr<MeasuredChoice> choice_;
+  const std::shared_ptr<Executable> candidate_;
+  const std::unique_ptr<StagedRun> run_;
 };
 
 MeasuredChoice::MeasuredChoice(std::shared_ptr<Executable> compiled, Surroundings surroundings)
@@ -118,7 +130,7 @@ std::unique_ptr<StagedRun> MeasuredChoice::begin_run() {
   std::unique_ptr<StagedRun> run = candidate ? candidate->begin_run() : nullptr;
   if (!run) return nullptr;
   if (!asked_for_rival_.load(std::memory_order_relaxed)) add_alone(kStagedRun);
-  return std::make_unique<RunOfCandidate>(std::move(candidate), std::move(run));
+  return std::make_unique<RunOfCandidate>(shared_from_this(), std::move(candidate), std::move(run));
 }
 
 void MeasuredChoice::enqueue_rival(Choice choice) {
@@ -136,13 +148,18 @@ RunResult MeasuredChoice::run_in_race(c10::ArrayRef<at::Tensor> inputs) {
   // Showing steps takes time, more of it where there are more of them.
   std::optional<UnprofiledRun> undisturbed;
   if (race_.purpose() == Race::Run::kCounted) undisturbed.emplace();
-  if (surroundings_.wait) surroundings_.wait();
+  const auto waited = [&] { return !surroundings_.wait || surroundings_.wait(); };
+  bool is_timed = waited();
   const bool step_by_step = !surroundings_.wait && race_.purpose() == Race::Run::kStepByStep;
   const std::chrono::nanoseconds begin = surroundings_.now();
   RunResult result = step_by_step ? executable.run_timed(inputs, steps) : executable.run(inputs);
-  if (surroundings_.wait) surroundings_.wait();
+  is_timed = is_timed && waited();
   const std::chrono::nanoseconds taken = surroundings_.now() - begin;
   if (result.failure) return result;
+  if (!is_timed) {
+    give_up_race();
+    return result;
+  }
   std::optional<Outcome> outcome;
   {
     const std::lock_guard<std::mutex> lock(choices_mutex());
@@ -189,6 +206,13 @@ MeasuredChoice::Outcome MeasuredChoice::end_race(Race::Way winner, std::vector<i
   compiled_again_ |= !outcome.give_back.empty();
   settled_ = candidates_[Race::kFirst].executable;
   return outcome;
+}
+
+void MeasuredChoice::give_up_race() {
+  std::shared_ptr<Executable> dropped;
+  const std::lock_guard<std::mutex> lock(choices_mutex());
+  std::swap(dropped, candidates_[Race::kRival].executable);
+  settled_ = candidates_[Race::kFirst].executable;
 }
 
 void MeasuredChoice::compile_rival(const Choice& rival) {

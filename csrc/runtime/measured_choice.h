@@ -53,8 +53,8 @@ class MeasuredChoice final : public Executable,
   struct Surroundings {
     std::function<std::chrono::nanoseconds()> now;
     // Of a device that runs behind the host: waits until it has done what it was given. Null of
-    // others. May not raise.
-    std::function<void()> wait;
+    // others. Returns false where that is not to be had, and there is no race.
+    std::function<bool()> wait;
     // The executable of that choice, which is not kAsCompiled. Called on the compile thread; may
     // raise.
     std::function<std::shared_ptr<Executable>(const Choice&)> compile;
@@ -72,6 +72,7 @@ class MeasuredChoice final : public Executable,
 
  private:
   class CompileRival;
+  class RunOfCandidate;
   struct Candidate {
     Choice choice;
     std::shared_ptr<Executable> executable;
@@ -88,6 +89,7 @@ class MeasuredChoice final : public Executable,
   void add_alone(std::chrono::nanoseconds taken);
   RunResult run_in_race(c10::ArrayRef<at::Tensor> inputs);
   Outcome end_race(Race::Way winner, std::vector<int64_t> give_back);
+  void give_up_race();
   std::vector<int64_t> worth_giving_back(Race::Way winner) const;
   void enqueue_rival(Choice choice);
   void compile_rival(const Choice& rival);

@@ -81,6 +81,7 @@ struct Planted {
       surroundings.wait = [this] {
         clock_time += std::exchange(device_time, nanoseconds{0});
         ++waits;
+        return can_wait;
       };
     }
     surroundings.compile = [this](const Choice& rival) {
@@ -114,6 +115,7 @@ struct Planted {
   std::vector<Operations> given_back;
   std::vector<Choice> remembered;
   int waits = 0;
+  bool can_wait = true;
   std::shared_ptr<MeasuredChoice> choice;
 };
 
@@ -174,6 +176,18 @@ TEST(MeasuredChoice, OfADeviceBehindTheHostIsByWhatTheDeviceTook) {
   EXPECT_EQ(metrics().choices.counts(), (std::map<std::string, int64_t>{{"library calls", 1}}));
   EXPECT_GT(waits, 0);
   EXPECT_EQ(window.waits, waits) << "the race is over";
+}
+
+TEST(MeasuredChoice, IsNoneOnADeviceThatCannotBeWaitedFor) {
+  Planted window(one_step(1000), one_step(10), /*behind_the_host=*/true);
+  window.can_wait = false;
+  const std::weak_ptr<FakeExecutable> library = std::exchange(window.library, nullptr);
+  window.begin_race();
+
+  window.run(50);
+
+  EXPECT_TRUE(library.expired());
+  EXPECT_EQ(window.remembered, std::vector<Choice>{}) << "another process may be able to";
 }
 
 TEST(MeasuredChoice, ComesToRunsThatBeginEarlyToo) {
