@@ -7,13 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/divide.h"
 #include "codegen/draft_axes.h"
 
 namespace torch_lazy::codegen {
 namespace {
 
-// Elements of one chunk of a long reduction: long enough that its start-up is nothing, short enough
-// that a float sum loses nothing.
+// Elements of one chunk of a CPU's long reduction: long enough that its start-up is nothing, short
+// enough that a float sum loses nothing.
 constexpr int64_t kChunk = 16384;
 // Reductions shorter than this are one work item.
 constexpr int64_t kLongReduction = 4 * kChunk;
@@ -25,10 +26,6 @@ constexpr int64_t kLeastCudaRowSteps = 8192;
 constexpr int64_t kLeastCudaColumnSteps = 64;
 // Chunks begin where packets do if the whole does.
 constexpr int64_t kChunkMultiple = 64;
-
-int64_t divided(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 bool can_be_combined(Op op) {
   switch (op) {
@@ -94,7 +91,7 @@ class Cutter {
     cut_.total = draft_.extents[parallel_];
     draft_.extents[parallel_] = chunk_;
     const auto at = [&](auto& axes) { return axes.begin() + long(chunk_axis_); };
-    draft_.extents.insert(at(draft_.extents), divided(cut_.total, chunk_));
+    draft_.extents.insert(at(draft_.extents), divided_up(cut_.total, chunk_));
     draft_.reduced.insert(at(draft_.reduced), false);
     for_each_access(draft_, [&](Access& access, Type) {
       access.strides.insert(at(access.strides), Size::constant(0));
@@ -185,7 +182,7 @@ class Cutter {
   Draft draft_;
   const size_t parallel_;    // axes that the draft has before it is cut
   const size_t chunk_axis_;  // in the chunks
-  const int64_t chunk_;      // elements
+  const int64_t chunk_;      // steps of the outermost axis that is reduced
   int64_t points_ = 1;       // of the parallel axes
   const std::vector<bool> after_;
   const std::vector<AxisSet> varying_;
@@ -225,16 +222,15 @@ std::optional<int64_t> chunk_of_long_reduction(const Draft& draft, Axis lanes, b
     return several ? 1 : kChunk;
   }
   int64_t items = c10::multiply_integers(extents.slice(0, parallel));
-  if (lanes == Axis::kParallel)
-    items = items / extents[parallel - 1] *
-            ((extents[parallel - 1] + ThreadLoop::kColumns - 1) / ThreadLoop::kColumns);
   if (items == 0) return {};
+  if (lanes == Axis::kParallel)
+    items = items / extents[parallel - 1] * divided_up(extents[parallel - 1], ThreadLoop::kColumns);
   const int64_t least = lanes == Axis::kParallel ? kLeastCudaColumnSteps : kLeastCudaRowSteps;
   const int64_t outermost = extents[parallel];
   const int64_t chunks = std::min({kCudaWorkItems / items, steps / least, outermost});
   if (chunks < 2 || items > kLeastCudaWorkItems) return {};
   const int64_t multiple = several ? 1 : kChunkMultiple;
-  return divided(divided(outermost, chunks), multiple) * multiple;
+  return divided_up(divided_up(outermost, chunks), multiple) * multiple;
 }
 
 void put_longest_outermost(Draft& draft) {

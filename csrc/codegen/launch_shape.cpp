@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/divide.h"
 #include "codegen/thread_loop.h"
 
 namespace torch_lazy::codegen {
@@ -9,7 +10,6 @@ namespace {
 
 constexpr int64_t kWarp = 32;
 constexpr int64_t kWarpsOfBlock = 8;  // with a work item each
-constexpr int64_t kLargestBlock = 1024;
 // Times that a grid may fill the device: blocks that end early make room for others, where those of
 // one filling would wait for the slowest, but each begins anew. On an H200, 1, 4 and 16 times in
 // one run: softmax .605, .615, .643 ms, one-tensor Adam 2.18, 2.11, 2.35 ms.
@@ -18,10 +18,6 @@ constexpr int64_t kMostFillings = 4;
 // where there are few work items, fewer than the other number are worth a thread.
 constexpr int64_t kMostElements = 32;
 constexpr int64_t kLeastElements = 4;
-
-int64_t divided(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // Elements that the lanes of a work item go through, one after the other.
 int64_t elements_along_lanes(const LoweredKernel& lowered) {
@@ -53,8 +49,8 @@ LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits) 
   if (loop.rows > 1) return of_blocks(ThreadLoop::kColumns, loop.rows, items, device_threads);
   const int64_t elements = elements_along_lanes(lowered);
   const int64_t at_once = std::max<int64_t>(int64_t{loop.packet} * loop.packets, kLeastElements);
-  const int64_t most =
-      lowered.kernel.axis == Axis::kParallel ? most_threads(lowered.kernel) : kLargestBlock;
+  const int64_t most = lowered.kernel.axis == Axis::kParallel ? most_threads(lowered.kernel)
+                                                              : ThreadLoop::kMostThreads;
   int64_t x = kWarp;
   const auto can_double = [&](int64_t least_elements) {
     return x < most && elements > x * least_elements;
@@ -69,7 +65,7 @@ LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits) 
   const int64_t y = x > kWarp ? 1
                               : std::clamp<int64_t>(items / limits.multiprocessors, kWarp / x,
                                                     kWarpsOfBlock * kWarp / x);
-  LaunchShape shape = of_blocks(x, y, divided(items, y), device_threads);
+  LaunchShape shape = of_blocks(x, y, divided_up(items, y), device_threads);
   shape.shared_bytes = uint32_t(shared_bytes(lowered.kernel));
   return shape;
 }

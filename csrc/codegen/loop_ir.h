@@ -106,6 +106,7 @@ enum class Axis : uint8_t { kParallel, kReduction };
 
 // How the threads of a GPU share the lanes' dimension. A CPU does not look at it.
 struct ThreadLoop {
+  static constexpr int kMostThreads = 1024;  // of a block
   // Neighbouring elements that a thread loads and stores by one instruction, where memory is
   // aligned as it wants. 1: a thread's elements lie apart, its neighbours' between.
   int packet = 1;
@@ -155,8 +156,8 @@ struct Kernel {
   // Axis::kParallel the last but one) counts chunks of one long reduction; chunk i covers
   // [i * extent, min((i + 1) * extent, reduction_total)) of the first reduction dimension, whose
   // extent is the length of a chunk. The index of that dimension is that of the whole: accesses
-  // have no stride for the chunk where they have one for the dimension, and kIndex and
-  // kReduceArgMax count from the start of the first chunk.
+  // have no stride for the chunk where they have one for the dimension, and kIndex counts from the
+  // start of the first chunk, as kReduceArgMax does where there is one reduction dimension.
   Size reduction_total = Size::constant(0);
   std::vector<Expr> exprs;
   std::vector<Store> stores;

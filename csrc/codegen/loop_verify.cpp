@@ -82,10 +82,12 @@ class Verifier {
               kernel_.reduction_total.is(0),
           "holds its rows but has not one reduction dimension, whole, that the lanes run along");
     }
-    require(!kernel_.thread_loop.flat || kernel_.reduction.size() > 1,
-            "has one loop over the steps of several reduction dimensions, but not several");
-    require((kernel_.thread_loop.threads & (kernel_.thread_loop.threads - 1)) == 0,
-            "wants threads whose number is no power of two");
+    check_flat_loop();
+    const int threads = kernel_.thread_loop.threads;
+    require(threads >= 0 && threads <= ThreadLoop::kMostThreads && (threads & (threads - 1)) == 0,
+            "wants threads whose number is no power of two, or too many");
+    require(threads == 0 || (kernel_.thread_loop.rows == 1 && kernel_.thread_loop.transposed < 0),
+            "wants as many threads, which share its steps or squares otherwise");
     require(kernel_.instances > 0, "has no instance");
     if (kernel_.thread_loop.is_long_row()) {
       require(kernel_.thread_loop.holds_row && kernel_.thread_loop.packet > 1 &&
@@ -110,6 +112,21 @@ class Verifier {
       require(!kernel_.reduction.empty(), "is chunked but has no reduction dimension");
       require(kernel_.parallel.size() > lanes,
               "is chunked but has no parallel dimension for the chunks");
+    }
+  }
+
+  // In which each thread has other steps, so that none could store what some have in common.
+  void check_flat_loop() const {
+    if (!kernel_.thread_loop.flat) return;
+    require(kernel_.reduction.size() > 1,
+            "has one loop over the steps of several reduction dimensions, but not several");
+    for (const Store& store : kernel_.stores) {
+      const std::vector<Size>& strides = store.access.strides;
+      bool varies = false;  // along an outer one of them
+      for (size_t i = kernel_.parallel.size(); i + 1 < strides.size(); ++i)
+        varies |= !strides[i].is(0);
+      require(!varies || !strides.back().is(0) || !store.access.indirect.empty(),
+              "stores along some reduction dimensions in a loop over the steps of all");
     }
   }
 

@@ -61,10 +61,11 @@ struct PrintContext {
   }
   // Whether the threads of a GPU have several elements each in a step of the lanes' loop.
   bool has_packets() const { return is_cuda() && kernel.thread_loop.packet > 1; }
-  // Whether the threads of a block share the steps of a work item.
+  // Whether one loop of a GPU goes through all reduction dimensions.
   bool is_flat() const { return is_cuda() && kernel.thread_loop.flat; }
-  // Threads along x that are a part of a warp.
+  // Whether a GPU's work item has a part of a warp, with a thread for each step of its lanes' loop.
   bool shares_warps() const { return is_cuda() && kernel.thread_loop.threads % 32 != 0; }
+  // Whether the threads of a block share the steps of a work item.
   bool shares_steps() const { return is_cuda() && kernel.thread_loop.rows > 1; }
   // Whether a work item of a GPU is a square of which loads go through shared memory.
   bool transposes() const { return is_cuda() && kernel.thread_loop.transposed >= 0; }

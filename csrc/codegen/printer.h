@@ -20,12 +20,12 @@
 // `arguments` is a struct of 8-byte fields, by value, as launch_arguments() packs them: pointers,
 // size slots, number slots (doubles, or floats: floats_among_numbers()), of each instance, and
 // where the work items of several end. Threads (x) of a block work on one work item together,
-// blockDim.y items are worked on at a time; a grid of any size will do. blockDim.x is 32 or, with
-// blockDim.y = 1, a multiple of 32, both together at most most_threads() (thread_loop.h): the
-// ThreadLoop `threads` along x where that is not 0, which may be a part of a warp; 32 times `rows`
-// where threads share its steps; 32 times ThreadLoop::kRowsOfSquare where it transposes, the last
-// two with one work item at a time. Of dynamic shared memory a block has shared_bytes().
-// launch_shape() chooses such a shape.
+// blockDim.y items are worked on at a time; a grid of any size will do. A block has at most
+// most_threads() (thread_loop.h). blockDim.x is ThreadLoop::threads where that is not 0, a part of
+// a warp or, with blockDim.y = 1, more. Else it is 32 or, with blockDim.y = 1, a multiple of 32;
+// where threads share a work item's steps, 32 times `rows`, and where it transposes 32 times
+// ThreadLoop::kRowsOfSquare, both with one work item at a time. Of dynamic shared memory a block
+// has shared_bytes(). launch_shape() chooses such a shape.
 #pragma once
 
 #include <cstddef>

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "codegen/divide.h"
 #include "codegen/op_cost.h"
 #include "codegen/sweeps.h"
 
@@ -19,9 +20,8 @@ constexpr int64_t kMostPacketElements = 8;
 constexpr int64_t kParallelElements = 8;
 constexpr int64_t kRowElements = 16;
 constexpr int kCheapCost = 40;
-// Of a row that is held in registers. 1,024 threads have 64 registers each, half as many threads
-// twice as many.
-constexpr int64_t kMostThreads = 1024;
+// Of a row that is held in registers. As many threads as a block may have have 64 registers each,
+// half as many threads twice as many.
 constexpr int64_t kHeldByThread = 16;
 constexpr int64_t kHeldByThreadOfWarp = 32;
 // Of one that costs more an element a warp has no more than other blocks: a softmax of 1,024
@@ -50,10 +50,6 @@ constexpr int64_t kMostBytesOfLargeSquare = 8;
 constexpr int64_t kLeastLargeSquares = 1024;
 // Fewer threads than these in all leave a device idle.
 constexpr int64_t kDeviceThreads = 32768;
-
-int64_t divided(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 bool runs_along(const Kernel& kernel, Dimensions varying) {
   const size_t lanes = lane_dimension(kernel);
@@ -210,10 +206,10 @@ class Chooser {
       loop_.transposed = static_cast<int>(dimension);
     }
     if (loop_.transposed < 0 || most > kMostBytesOfLargeSquare) return;
-    int64_t squares = divided(extent_, kLargeSquare);
+    int64_t squares = divided_up(extent_, kLargeSquare);
     for (size_t dimension = 0; dimension + 1 < kernel_.parallel.size(); ++dimension) {
       const bool in_square = int(dimension) == loop_.transposed;
-      squares *= divided(extent_of(dimension), in_square ? kLargeSquare : 1);
+      squares *= divided_up(extent_of(dimension), in_square ? kLargeSquare : 1);
     }
     if (squares >= kLeastLargeSquares) loop_.square = kLargeSquare;
   }
@@ -227,7 +223,7 @@ class Chooser {
   }
 
   void set_packets(int64_t elements) {
-    const int64_t of_extent = divided(extent_, kWarp * loop_.packet);
+    const int64_t of_extent = divided_up(extent_, kWarp * loop_.packet);
     loop_.packets = static_cast<int>(
         std::clamp<int64_t>(elements / loop_.packet, 1, std::max<int64_t>(of_extent, 1)));
   }
@@ -260,12 +256,13 @@ class Chooser {
     if (kernel_.reduction.size() != 1 || !kernel_.reduction_total.is(0)) return;
     const int64_t values = values_kept(kernel_, schedule);
     const int64_t packet = loop_.packet;
-    for (int64_t threads = kWarp; threads <= kMostThreads; threads *= 2) {
-      const int64_t packets = std::max<int64_t>(divided(extent_, threads * packet), 1);
+    for (int64_t threads = kWarp; threads <= ThreadLoop::kMostThreads; threads *= 2) {
+      const int64_t packets = std::max<int64_t>(divided_up(extent_, threads * packet), 1);
       const int64_t elements = packets * packet;
       const bool may_hold_more = threads == kWarp && cost() <= kCheapRowCost;
       const int64_t most = may_hold_more ? kHeldByThreadOfWarp : kHeldByThread;
-      if (elements > most || elements * values > (threads == kMostThreads ? most : kMostHeldValues))
+      if (elements > most ||
+          elements * values > (threads == ThreadLoop::kMostThreads ? most : kMostHeldValues))
         continue;
       loop_.holds_row = true;
       loop_.threads = static_cast<int>(threads);
@@ -274,12 +271,12 @@ class Chooser {
     if (!loop_.holds_row) return;
     int64_t rows = 1;
     for (Size extent : kernel_.parallel) rows *= number(extent);
-    while (loop_.threads < kMostThreads && loop_.threads * packet < extent_ &&
+    while (loop_.threads < ThreadLoop::kMostThreads && loop_.threads * packet < extent_ &&
            2 * rows * loop_.threads <= kDeviceThreads) {
       loop_.threads *= 2;
     }
     loop_.packets =
-        static_cast<int>(std::max<int64_t>(divided(extent_, loop_.threads * packet), 1));
+        static_cast<int>(std::max<int64_t>(divided_up(extent_, loop_.threads * packet), 1));
   }
 
   // In registers and in shared memory, as far as these go.
@@ -289,14 +286,14 @@ class Chooser {
     const int64_t values = values_kept(kernel_, schedule);
     if (values == 0) return;
     const int64_t step = kThreadsOfLongRow * loop_.packet;
-    const int64_t packets = divided(extent_, step);
+    const int64_t packets = divided_up(extent_, step);
     constexpr int64_t kStreamed = ThreadLoop::kStreamedPackets;
     const int64_t in_registers = std::clamp<int64_t>(
         (kValuesOfLongRow - values_of_row()) / (values * loop_.packet) - kStreamed, 0, packets - 1);
     const int64_t fitting =
         (shared_bytes_ - fold_bytes()) / (held_bytes(kernel_, schedule) * step) / kStreamed;
     const int64_t in_shared =
-        kStreamed * std::min(divided(packets - in_registers, kStreamed), fitting);
+        kStreamed * std::min(divided_up(packets - in_registers, kStreamed), fitting);
     const int64_t held = in_registers + in_shared;
     if (held * kLeastHeldOfRow < packets) return;
     loop_.holds_row = true;
@@ -386,7 +383,7 @@ int64_t transposed_work_items(const Kernel& kernel, const std::vector<int64_t>& 
     const int64_t number = extent.slot ? sizes[size_t(extent.value)] : extent.value;
     const bool in_square =
         i == size_t(kernel.thread_loop.transposed) || i + 1 == kernel.parallel.size();
-    items *= in_square ? divided(number, kernel.thread_loop.square) : number;
+    items *= in_square ? divided_up(number, kernel.thread_loop.square) : number;
   }
   return items;
 }
@@ -413,9 +410,9 @@ int64_t shared_bytes(const Kernel& kernel) {
 }
 
 int most_threads(const Kernel& kernel) {
-  constexpr int kUsual = 256, kMost = 1024;
+  constexpr int kUsual = 256;
   if (kernel.axis == Axis::kParallel) return kUsual;
-  if (kernel.thread_loop.threads == 0) return kMost;
+  if (kernel.thread_loop.threads == 0) return ThreadLoop::kMostThreads;
   return std::max(kUsual, kernel.thread_loop.threads);
 }
 

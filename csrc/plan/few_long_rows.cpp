@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 namespace torch_lazy {
 namespace {
@@ -11,7 +12,6 @@ namespace {
 constexpr int64_t kFewWorkItems = 32;
 // Each waits for memory, half a microsecond; another kernel takes some of these.
 constexpr int64_t kManySteps = 32;
-constexpr int64_t kThreadsOfRow = 1024;
 
 // In a sweep, that a thread makes one after the other.
 int64_t steps_of_thread(const codegen::LoweredKernel& lowered) {
@@ -19,7 +19,8 @@ int64_t steps_of_thread(const codegen::LoweredKernel& lowered) {
   int64_t steps = 1;
   for (const codegen::Size extent : lowered.kernel.reduction) steps *= lowered.number(extent);
   const bool along_rows = lowered.kernel.axis == codegen::Axis::kReduction;
-  return steps / (along_rows ? kThreadsOfRow * loop.packet * loop.packets : loop.rows);
+  return steps /
+         (along_rows ? codegen::ThreadLoop::kMostThreads * loop.packet * loop.packets : loop.rows);
 }
 
 }  // namespace
@@ -30,14 +31,20 @@ NodeId first_behind_few_long_rows(const CoreGraph& graph, const FusionGroup& gro
   const bool read_once = loop.holds_row && !loop.has_rest;
   if (read_once || kernel.work_items > kFewWorkItems || steps_of_thread(kernel) < kManySteps)
     return kNoId;
+  std::vector<NodeId> nodes = group.inlined;
+  nodes.insert(nodes.end(), group.nodes.begin(), group.nodes.end());
+  std::ranges::sort(nodes);
   std::set<ValueId> reduced;  // with what follows
-  for (const NodeId id : group.nodes) {
+  for (const NodeId id : nodes) {
     const CoreNode& node = graph.nodes[size_t(id)];
+    const bool is_member = std::ranges::binary_search(group.nodes, id);
     const bool is_behind = std::ranges::any_of(
         node.inputs, [&](ValueId input) { return reduced.contains(graph.base_of(input)); });
     const Space space = space_of(graph, node);
-    if (is_behind && (space.reduces || space.sizes == group.domain)) return id;
-    if (is_behind || space.reduces) reduced.insert(node.outputs.begin(), node.outputs.end());
+    const bool along_rows = space.reduces || space.sizes == group.domain;
+    if (is_behind && is_member && along_rows) return id;
+    if (is_behind || (is_member && space.reduces))
+      reduced.insert(node.outputs.begin(), node.outputs.end());
   }
   return kNoId;
 }

@@ -114,6 +114,16 @@ TEST(CudaCutReduction, OfColumnsOverTwoDimensions) {
   expect_cut_and_as_eager(window, {sum(window, x, {1, 2})});
 }
 
+// By the index of an element in its row and in its column, which keep dimensions apart.
+TEST(CudaCutReduction, OfWhatIsMaskedByIndex) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({1501, 40}));
+  const Handle lower = window.call("aten::tril", "", {x, 3})[0];
+  const Handle square = window.call("aten::mul", "Tensor", {lower, x})[0];
+
+  expect_cut_and_as_eager(window, {sum(window, square, {0, 1})});
+}
+
 std::vector<int64_t> in_order_of_chunks(std::vector<int64_t> reduced) {
   codegen::Draft draft;
   draft.reduced.assign(reduced.size(), true);

@@ -32,7 +32,7 @@ EmulatedWindow run_as_eager(const TapeBuilder& window, const TapeBuilder::Handle
 // Threads along x of the window's only kernel.
 uint32_t threads_of_row(const EmulatedWindow& run) {
   EXPECT_EQ(run.kernels.size(), 1u);
-  return run.kernels[0].block.x;
+  return run.kernels.empty() ? 0 : run.kernels[0].block.x;
 }
 
 TEST(CudaShortRows, HaveAsManyThreadsAsElementsOrSomeMore) {
@@ -82,12 +82,39 @@ TEST(CudaShortRows, HaveTwoDimensions) {
   EXPECT_EQ(threads_of_row(run_as_eager(window, {total})), 16u);
 }
 
+TEST(CudaShortRows, MayBeNormalizedInPlace) {
+  TapeBuilder window;
+  const at::Tensor numbers = at::randn({301, 6});
+  const at::Tensor expected = at::softmax(numbers, 1);
+  const Handle x = window.input(numbers);
+  const Handle softmax = window.call("aten::_softmax", "", {x, 1, false})[0];
+  const Handle written = window.call("aten::copy_", "", {x, softmax, false})[0];
+
+  const EmulatedWindow run = testing::run_emulated(window, {written}, kGpu);
+
+  ASSERT_EQ(run.kernels.size(), 1u);
+  EXPECT_EQ(run.kernels[0].report.text(), "");
+  EXPECT_TRUE(at::allclose(run.inputs[0], expected));
+}
+
 TEST(CudaShortRows, OfManyStepsAreOneLoop) {
   TapeBuilder window;
   const Handle x = window.input(at::randn({50, 90, 4, 7}));
   const Handle total = window.call("aten::amax", "", {x, std::vector<int64_t>{1, 3}, false})[0];
 
   EXPECT_GT(threads_of_row(run_as_eager(window, {total})), 32u);
+}
+
+TEST(CudaShortRows, OfManyStepsMayBeGathered) {
+  TapeBuilder window;
+  const Handle table = window.input(at::randn({30, 7}));
+  const Handle index = window.input(at::randint(0, 30, {80, 5}, at::kLong));
+  const Handle rows =
+      window.call("aten::embedding", "", {table, index, -1, false, false})[0];  // 80 x 5 x 7
+  const Handle total = window.call("aten::sum", "dim_IntList",
+                                   {rows, std::vector<int64_t>{0, 2}, false, c10::IValue()})[0];
+
+  run_as_eager(window, {total});
 }
 
 // (x - mean) / deviation of all elements, a normalization over a whole tensor.
@@ -107,6 +134,16 @@ TEST(CudaFewLongRows, AreNormalizedByKernelsThatFillTheDevice) {
   const EmulatedWindow run = run_as_eager(window, {normalized(window, x)});
 
   EXPECT_EQ(run.kernels.size(), 5u) << "two sums in two kernels each, and the quotient";
+}
+
+TEST(CudaFewLongRows, MayBeColumns) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({3000, 20}));
+  const Handle mean =
+      window.call("aten::mean", "dim", {x, std::vector<int64_t>{0}, true, c10::IValue()})[0];
+  const Handle centered = window.call("aten::sub", "Tensor", {x, mean, 1})[0];
+
+  EXPECT_EQ(run_as_eager(window, {centered}).kernels.size(), 3u);
 }
 
 TEST(CudaFewLongRows, AreNormalizedInOneKernelWhereTheyAreShort) {
