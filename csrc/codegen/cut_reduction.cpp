@@ -225,7 +225,12 @@ std::optional<int64_t> chunk_of_long_reduction(const Draft& draft, Axis lanes, b
   if (items == 0) return {};
   if (lanes == Axis::kParallel)
     items = items / extents[parallel - 1] * divided_up(extents[parallel - 1], ThreadLoop::kColumns);
-  const int64_t least = lanes == Axis::kParallel ? kLeastCudaColumnSteps : kLeastCudaRowSteps;
+  int64_t least = kLeastCudaRowSteps;
+  if (lanes == Axis::kParallel) {
+    // Of fewer columns, as many threads go through more steps at a time.
+    const int64_t columns = std::min<int64_t>(extents[parallel - 1], ThreadLoop::kColumns);
+    least = kLeastCudaColumnSteps * ThreadLoop::kColumns / columns;
+  }
   const int64_t outermost = extents[parallel];
   const int64_t chunks = std::min({kCudaWorkItems / items, steps / least, outermost});
   if (chunks < 2 || items > kLeastCudaWorkItems) return {};

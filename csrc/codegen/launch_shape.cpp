@@ -46,7 +46,7 @@ LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits) 
       int64_t{limits.multiprocessors} * limits.threads_per_multiprocessor;
   if (loop.transposed >= 0)
     return of_blocks(ThreadLoop::kColumns, ThreadLoop::kRowsOfSquare, items, device_threads);
-  if (loop.rows > 1) return of_blocks(ThreadLoop::kColumns, loop.rows, items, device_threads);
+  if (loop.rows > 1) return of_blocks(loop.columns(), loop.rows, items, device_threads);
   const int64_t elements = elements_along_lanes(lowered);
   const int64_t at_once = std::max<int64_t>(int64_t{loop.packet} * loop.packets, kLeastElements);
   const int64_t most = lowered.kernel.axis == Axis::kParallel ? most_threads(lowered.kernel)

@@ -128,9 +128,10 @@ struct ThreadLoop {
   bool has_rest = false;
   bool is_long_row() const { return shared_packets > 0 || has_rest; }
   // Threads along y that share the steps over the innermost reduction dimension, for
-  // Axis::kParallel; they and kColumns threads along x do a work item together. 1: none share it.
+  // Axis::kParallel; they and columns() threads along x do a work item together. 1: none share it.
   static constexpr int kColumns = 32;
   int rows = 1;
+  int columns() const { return threads > 0 ? threads : kColumns; }
   // The parallel dimension along which memory is contiguous for loads that it is not along the
   // lanes: a work item is a square of `square` elements along both, a multiple of kColumns, which
   // goes through shared memory, by kRowsOfSquare rows of threads. For Axis::kParallel without

@@ -86,8 +86,11 @@ class Verifier {
     const int threads = kernel_.thread_loop.threads;
     require(threads >= 0 && threads <= ThreadLoop::kMostThreads && (threads & (threads - 1)) == 0,
             "wants threads whose number is no power of two, or too many");
-    require(threads == 0 || (kernel_.thread_loop.rows == 1 && kernel_.thread_loop.transposed < 0),
-            "wants as many threads, which share its steps or squares otherwise");
+    require(threads == 0 || kernel_.thread_loop.transposed < 0,
+            "wants so many threads, which share squares otherwise");
+    const int sharing = kernel_.thread_loop.rows * kernel_.thread_loop.columns();
+    require(kernel_.thread_loop.rows == 1 || sharing % ThreadLoop::kColumns == 0,
+            "shares reduction steps among threads that are no whole warps");
     require(kernel_.instances > 0, "has no instance");
     if (kernel_.thread_loop.is_long_row()) {
       require(kernel_.thread_loop.holds_row && kernel_.thread_loop.packet > 1 &&

@@ -63,8 +63,10 @@ struct PrintContext {
   bool has_packets() const { return is_cuda() && kernel.thread_loop.packet > 1; }
   // Whether one loop of a GPU goes through all reduction dimensions.
   bool is_flat() const { return is_cuda() && kernel.thread_loop.flat; }
-  // Whether a GPU's work item has a part of a warp, with a thread for each step of its lanes' loop.
-  bool shares_warps() const { return is_cuda() && kernel.thread_loop.threads % 32 != 0; }
+  // Whether a GPU's work item is a row that has a part of a warp, with a thread for each step.
+  bool is_short_row() const {
+    return is_cuda() && kernel.axis == Axis::kReduction && kernel.thread_loop.threads % 32 != 0;
+  }
   // Whether the threads of a block share the steps of a work item.
   bool shares_steps() const { return is_cuda() && kernel.thread_loop.rows > 1; }
   // Whether a work item of a GPU is a square of which loads go through shared memory.

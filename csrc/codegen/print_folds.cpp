@@ -47,10 +47,10 @@ void NestPrinter::print_fold(const std::vector<Fold>& folds) {
   for (const Fold& fold : folds) {
     const std::string type = vector_type(fold.type);
     std::vector<std::string> arguments = {fold.value};
-    if (context_.shares_warps()) arguments.push_back(threads);
+    if (context_.is_short_row()) arguments.push_back(threads);
     out_.line(type + " " + fold.name + " = " + context_.call(fold.of_warp, type, arguments) + ";");
   }
-  if (context_.shares_warps()) {
+  if (context_.is_short_row()) {
     out_.line("__syncwarp(" + context_.call("lazy_sharing_warp", {threads}) + ");");
     return;
   }
@@ -86,31 +86,49 @@ void NestPrinter::print_fold_of_warps(const std::vector<Fold>& folds) {
   out_.line("fold ^= 1;");
 }
 
+// Where columns are fewer than a warp's threads, its rows are folded before they are in shared
+// memory.
 void NestPrinter::print_fold_of_rows(const std::vector<Fold>& folds) {
-  const std::string rows = std::to_string(context_.kernel.thread_loop.rows);
-  const auto at = [](const Fold& fold, const std::string& row) {
-    return fold.shared + "[fold][" + row + "][lane]";
+  const ThreadLoop& loop = context_.kernel.thread_loop;
+  const int rows_of_warp = kWarp / loop.columns();
+  const std::string rows = std::to_string(loop.rows / rows_of_warp);
+  const std::string row =
+      rows_of_warp == 1 ? "threadIdx.y" : "threadIdx.y / " + std::to_string(rows_of_warp);
+  const auto at = [](const Fold& fold, const std::string& index) {
+    return fold.shared + "[fold][" + index + "][lane]";
   };
   for (const Fold& fold : folds) {
+    const std::string type = vector_type(fold.type);
     out_.line(std::string("__shared__ ") + scalar_type(fold.type) + " " + fold.shared + "[2][" +
-              rows + "][" + std::to_string(ThreadLoop::kColumns) + "];");
-    out_.line(at(fold, "threadIdx.y") + " = " + fold.value + ";");
+              rows + "][" + std::to_string(loop.columns()) + "];");
+    out_.line(type + " " + fold.name + " = " + fold.value + ";");
+    if (rows_of_warp > 1) {
+      const std::string other =
+          "(" + type + ")__shfl_xor_sync(0xffffffffu, " + fold.name + ", distance)";
+      out_.line("#pragma unroll");
+      out_.line("for (int distance = " + std::to_string(loop.columns()) + "; distance < " +
+                std::to_string(kWarp) + "; distance *= 2) " + fold.name + " = " +
+                context_.call(fold.of_two, type, {fold.name, other}) + ";");
+    }
+    const std::string once =
+        rows_of_warp > 1 ? "if (threadIdx.y % " + std::to_string(rows_of_warp) + " == 0) " : "";
+    out_.line(once + at(fold, row) + " = " + fold.name + ";");
   }
   out_.line("__syncthreads();");
   for (const Fold& fold : folds) {
-    const std::string type = vector_type(fold.type);
-    out_.line(type + " " + fold.name + " = " + at(fold, "0") + ";");
+    out_.line(fold.name + " = " + at(fold, "0") + ";");
     out_.line("#pragma unroll");
     out_.line("for (int row = 1; row < " + rows + "; ++row) " + fold.name + " = " +
-              context_.call(fold.of_two, type, {fold.name, at(fold, "row")}) + ";");
+              context_.call(fold.of_two, vector_type(fold.type), {fold.name, at(fold, "row")}) +
+              ";");
   }
   out_.line("fold ^= 1;");
 }
 
 void NestPrinter::print_columns() {
   const std::string index = context_.index_type();
-  out_.open("for (" + index +
-            " base = first; base < last; base += " + std::to_string(ThreadLoop::kColumns) + ")");
+  out_.open("for (" + index + " base = first; base < last; base += " +
+            std::to_string(context_.kernel.thread_loop.columns()) + ")");
   out_.line("const " + index + " i = base + lane;");
   out_.line("const int n = i < last;");
   print_tile({0, 1, true});

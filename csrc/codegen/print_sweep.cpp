@@ -211,9 +211,9 @@ int NestPrinter::sweep_copies(const Sweep& sweep) const {
 bool NestPrinter::is_staged(const Sweep& sweep) const {
   const Kernel& kernel = context_.kernel;
   if (kernel.short_sums || is_unrolled(kernel)) return false;
-  const bool short_rows =  // of each thread
-      kernel.thread_loop.holds_row ? !kernel.thread_loop.has_rest : context_.shares_warps();
-  if (context_.is_cuda() && short_rows) return false;
+  const bool few_steps =  // of each thread
+      kernel.thread_loop.holds_row ? !kernel.thread_loop.has_rest : context_.is_short_row();
+  if (context_.is_cuda() && few_steps) return false;
   return std::any_of(sweep.reductions.begin(), sweep.reductions.end(),
                      [&](ExprId id) { return is_floating_sum(kernel.exprs[id]); });
 }

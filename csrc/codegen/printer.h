@@ -23,9 +23,9 @@
 // blockDim.y items are worked on at a time; a grid of any size will do. A block has at most
 // most_threads() (thread_loop.h). blockDim.x is ThreadLoop::threads where that is not 0, a part of
 // a warp or, with blockDim.y = 1, more. Else it is 32 or, with blockDim.y = 1, a multiple of 32;
-// where threads share a work item's steps, 32 times `rows`, and where it transposes 32 times
-// ThreadLoop::kRowsOfSquare, both with one work item at a time. Of dynamic shared memory a block
-// has shared_bytes(). launch_shape() chooses such a shape.
+// where it transposes, 32 times ThreadLoop::kRowsOfSquare with one work item at a time. Where
+// threads share a work item's steps, ThreadLoop::columns() times `rows`, likewise. Of dynamic
+// shared memory a block has shared_bytes(). launch_shape() chooses such a shape.
 #pragma once
 
 #include <cstddef>

@@ -34,7 +34,8 @@ constexpr int64_t kMostHeldValues = 64;
 constexpr int64_t kThreadsOfLongRow = 512;
 constexpr int64_t kValuesOfLongRow = 56;  // with those under way
 constexpr int64_t kLeastHeldOfRow = 4;    // a quarter, or it does not pay
-// Steps of a reduction that threads share, each with a result in shared memory at the end.
+// Steps of a reduction that threads share, each with a result at the end; columns that are fewer
+// than a warp's threads have more of them.
 constexpr int kRowsOfThreads = 8;
 // Reduction dimensions inside of others that are shorter than this leave a block's threads idle.
 constexpr int64_t kLeastNested = 256;
@@ -99,7 +100,9 @@ class Chooser {
     if (lane_dimension(kernel_) == kNoDimension) return loop_;
     loop_.flat = kernel_.reduction.size() > 1 && number(kernel_.reduction.back()) < kLeastNested;
     if (!along_rows && !kernel_.reduction.empty()) {
-      if (can_share_steps()) loop_.rows = kRowsOfThreads;
+      if (!can_share_steps()) return loop_;
+      share_warps(number(kernel_.parallel.back()));
+      loop_.rows = kRowsOfThreads * ThreadLoop::kColumns / loop_.columns();
       return loop_;
     }
     if (along_rows && share_warps(steps())) return loop_;

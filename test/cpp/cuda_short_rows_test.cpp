@@ -1,5 +1,5 @@
-// Rows that are shorter than a warp, of which several share one; and rows that are so few and long
-// that what follows their reduction is another kernel's.
+// Rows that are shorter than a warp, of which several share one; columns that are fewer; and rows
+// that are so few and long that what follows their reduction is another kernel's.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,8 @@ EmulatedWindow run_as_eager(const TapeBuilder& window, const TapeBuilder::Handle
   EmulatedWindow run = testing::run_emulated(window, results, kGpu);
   EXPECT_EQ(run.outputs.size(), results.size());
   for (size_t i = 0; i < results.size(); ++i)
-    EXPECT_TRUE(at::allclose(run.outputs[i], results[i].tensor, 1e-4, 1e-4, /*equal_nan=*/true))
+    EXPECT_TRUE(at::allclose(run.outputs[i].to(at::kDouble), results[i].tensor.to(at::kDouble),
+                             1e-4, 1e-4, /*equal_nan=*/true))
         << "output " << i;
   for (const testing::KernelReport& kernel : run.kernels)
     EXPECT_EQ(kernel.report.text(), "") << kernel.source;
@@ -80,6 +81,26 @@ TEST(CudaShortRows, HaveTwoDimensions) {
                                    {x, std::vector<int64_t>{1, 3}, false, c10::IValue()})[0];
 
   EXPECT_EQ(threads_of_row(run_as_eager(window, {total})), 16u);
+}
+
+TEST(CudaFewColumns, ShareWarpsWhoseRowsAreFoldedFirst) {
+  for (const auto& [columns, threads] :
+       std::vector<std::pair<int64_t, uint32_t>>{{2, 2}, {3, 4}, {10, 16}, {17, 32}}) {
+    TapeBuilder window;
+    at::Tensor numbers = at::randn({90, columns});
+    const Handle x = window.input(numbers);
+    const std::vector<int64_t> rows = {0};
+    const Handle total =
+        window.call("aten::sum", "dim_IntList", {x, rows, false, c10::IValue()})[0];
+    const Handle greatest = window.call("aten::amax", "", {x, rows, false})[0];
+    const Handle index = window.call("aten::argmax", "", {x, 0, false})[0];
+    const Handle any = window.call("aten::any", "dim", {x, 0, false})[0];
+
+    const EmulatedWindow run = run_as_eager(window, {total, greatest, index, any});
+
+    for (const testing::KernelReport& kernel : run.kernels)
+      EXPECT_EQ(kernel.block.x, threads) << kernel.source;
+  }
 }
 
 TEST(CudaShortRows, MayBeNormalizedInPlace) {
