@@ -3,6 +3,7 @@
     python benchmarks/unseen.py --cases 100                    # tuning cases 0 to 99
     python benchmarks/unseen.py --first 200 --cases 50 --json a.json --write /tmp/worst
     python benchmarks/unseen.py --device cpu                   # eager against itself: the noise
+    python benchmarks/unseen.py --seconds 120 --pace 0.5 --explain          # a while on a GPU
 
 A case is a number: it chooses a family (elementwise chains, reductions, movement, indexing, scans,
 recurrences, stencils, particles, integers, sampling, small linear algebra, losses, optimizers,
@@ -45,6 +46,7 @@ ALL_FAMILIES = {**FAMILIES, **TRAINING}
 ROTATION = [*ALL_FAMILIES, "mixed", "mixed", "model", "model", "model"]
 WARM_SECONDS, SETTLE_SECONDS, MOST_SETTLE_SECONDS, TIMED_SECONDS = 2.0, 0.4, 4.0, 0.6
 SETTLE_STEPS = 64
+EXPLAINED = 1.05  # times of eager's
 
 
 @dataclass
@@ -109,7 +111,7 @@ def timed(step: Step, synchronize: Callable[[], None], repeats: int) -> float:
     return (time.perf_counter() - start) / repeats
 
 
-def warm_up(lazy: Step, eager: Step, device: str, home: str, repeats: int) -> float:
+def warm_up(lazy: Step, eager: Step, device: str, home: str, repeats: int, pace: float) -> float:
     """By blocks as they will be timed, until nothing more is compiled. Eager makes as many steps:
     where a step moves state, what follows has the same work to do. Returns the share of the
     operations that are deferred then.
@@ -118,7 +120,7 @@ def warm_up(lazy: Step, eager: Step, device: str, home: str, repeats: int) -> fl
         return 0.0
     wait_lazy, wait_eager = synchronizer(device), synchronizer(home)
     begin, quiet, deferred = time.perf_counter(), 0, 0.0
-    while quiet < 3 and time.perf_counter() - begin < WARM_SECONDS:
+    while quiet < 3 and time.perf_counter() - begin < pace * WARM_SECONDS:
         before = torch.lazy.metrics()
         timed(lazy, wait_lazy, max(2, repeats))
         torch.lazy.wait_for_compiles()
@@ -129,7 +131,8 @@ def warm_up(lazy: Step, eager: Step, device: str, home: str, repeats: int) -> fl
         quiet = quiet + 1 if after["compiles"] == before["compiles"] and deferred > 0.9 else 0
     # What is chosen by measurement is chosen in these.
     begin, steps, seconds = time.perf_counter(), 0, 0.0
-    while seconds < SETTLE_SECONDS or (steps < SETTLE_STEPS and seconds < MOST_SETTLE_SECONDS):
+    least, most = pace * SETTLE_SECONDS, pace * MOST_SETTLE_SECONDS
+    while seconds < least or (steps < SETTLE_STEPS and seconds < most):
         timed(lazy, wait_lazy, repeats)
         torch.lazy.wait_for_compiles()
         timed(eager, wait_eager, repeats)
@@ -165,7 +168,8 @@ def check_values(case: Case, device: str, home: str) -> None:
             raise ValueError(f"result {i} differs from eager's")
 
 
-def measure(case: Case, device: str, with_compile: bool) -> Outcome:
+def measure(case: Case, device: str, with_compile: bool, pace: float = 1.0) -> Outcome:
+    """`pace`: scales the seconds for which steps are warmed up and timed."""
     outcome = Outcome(case.number, case.family, case.size, case.dtype, case.train)
     home = str(torch.lazy.execution_device())
     steps = {"eager": (make_step(case, home), home), "lazy": (make_step(case, device), device)}
@@ -173,7 +177,7 @@ def measure(case: Case, device: str, with_compile: bool) -> Outcome:
     once = timed(steps["eager"][0], synchronizer(home), 2)
     timed(steps["lazy"][0], synchronizer(device), 4)
     repeats = max(1, min(2000, int(0.003 / once)))
-    outcome.deferred = warm_up(steps["lazy"][0], steps["eager"][0], device, home, repeats)
+    outcome.deferred = warm_up(steps["lazy"][0], steps["eager"][0], device, home, repeats, pace)
     check_values(case, device, home)
     if with_compile:
         torch._dynamo.reset()
@@ -186,7 +190,7 @@ def measure(case: Case, device: str, with_compile: bool) -> Outcome:
             print(f"torch.compile fails on case {case.number}: {str(error)[:100]}")
     times: dict[str, list[float]] = {which: [] for which in steps}
     begin, rounds = time.perf_counter(), 0
-    while rounds < 5 or (rounds < 40 and time.perf_counter() - begin < TIMED_SECONDS):
+    while rounds < 5 or (rounds < 40 and time.perf_counter() - begin < pace * TIMED_SECONDS):
         for which in list(steps) if rounds % 2 == 0 else list(steps)[::-1]:
             step, where = steps[which]
             times[which].append(timed(step, synchronizer(where), repeats))
@@ -194,6 +198,18 @@ def measure(case: Case, device: str, with_compile: bool) -> Outcome:
     for which, taken in times.items():
         setattr(outcome, which, min(taken))
     return outcome
+
+
+def print_explained(case: Case, outcome: Outcome, device: str) -> None:
+    from unseen_explain import explain
+
+    print(f"case {case.number} ({case.family}, {case.size}): {outcome.ratio:.2f}")
+    for where in (str(torch.lazy.execution_device()), device):
+        step, wait = make_step(case, where), synchronizer(where)
+        for _ in range(SETTLE_STEPS if where == device else 0):
+            step()
+            torch.lazy.wait_for_compiles()
+        print(f"  {where}: {explain(step, wait)}", flush=True)
 
 
 SCRIPT_END = """
@@ -297,6 +313,11 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="directory for the worst cases as scripts")
     parser.add_argument("--plot", type=Path, help="picture of the distribution")
     parser.add_argument("--json", type=Path, help="every outcome")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="no case begins later")
+    parser.add_argument("--pace", type=float, default=1.0, help="scales the seconds of a case")
+    parser.add_argument(
+        "--explain", action="store_true", help="on a GPU: where the time of slower steps goes"
+    )
     parser.add_argument("--show", action="store_true", help="print the cases' sources, run nothing")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -313,8 +334,12 @@ def main() -> None:
         if options.show:
             print(f"# case {number}: {case.family}, {case.size}, {case.dtype}\n{case.source}")
             continue
+        if time.perf_counter() - begin > options.seconds:
+            break
         try:
-            outcome = measure(case, options.device, options.compile)
+            outcome = measure(case, options.device, options.compile, options.pace)
+            if options.explain and outcome.ratio > EXPLAINED:
+                print_explained(case, outcome, options.device)
         except Exception as error:  # a case that fails must not end the others
             text = f"{type(error).__name__}: {str(error).splitlines()[0][:160]}"
             outcome = Outcome(number, case.family, case.size, case.dtype, case.train, error=text)
@@ -324,7 +349,7 @@ def main() -> None:
     if options.show:
         return
     report(outcomes, options.worst)
-    print(f"{len(numbers)} cases in {time.perf_counter() - begin:.0f} s")
+    print(f"{len(outcomes)} cases in {time.perf_counter() - begin:.0f} s")
     good = sorted((o for o in outcomes if not o.error), key=lambda o: -o.ratio)
     if options.write:
         write_scripts(good[: options.worst], options.write)

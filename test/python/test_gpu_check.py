@@ -41,10 +41,11 @@ def test_each_stage_writes_its_part_and_the_last_one_a_page_of_them(tmp_path):
         "sanitizer": "does not apply",
         "bandwidth": "passed",
         "peers": "passed",
+        "unseen": "passed",
     }
     page = (tmp_path / "gpu-results.md").read_text()
     assert "A trial of the stages on the CPU" in page
-    for row in ("| float32 | ", "| copies | ", "| softmax | ", "| mlp | "):
+    for row in ("| float32 | ", "| copies | ", "| softmax | ", "| mlp | ", "| all | 4 | "):
         assert row in page
 
 

@@ -1,4 +1,4 @@
-"""The two stages that measure: bandwidth by class of kernels, and steps against peers."""
+"""The stages that measure: bandwidth by class of kernels, steps against peers, unseen programs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from gpu_stages.stage import Context, Done, StageFailed, run
 
 BANDWIDTH_SECONDS = 90
 PEERS_SECONDS = 200
+UNSEEN_SECONDS = 100
 _ENDING = 15  # seconds in which benchmarks/peers.py can still say what it has
 
 
@@ -27,12 +28,24 @@ def peers(context: Context) -> dict[str, Any]:
     return _rows(context, "peers", arguments, seconds)
 
 
-def _rows(context: Context, name: str, arguments: list[str], seconds: float) -> dict[str, Any]:
+def unseen(context: Context) -> dict[str, Any]:
+    """Test programs of benchmarks/unseen.py, as many as there is time for."""
+    seconds = min(UNSEEN_SECONDS, context.deadline - time.monotonic())
+    arguments = ["--test", "--cases", "1000", "--pace", "0.5"]
+    arguments += ["--seconds", str(max(1.0, seconds - _ENDING))]
+    if context.small:
+        arguments[2:] = ["4", "--pace", "0.05"]
+    return _rows(context, "unseen", arguments, seconds, TORCH_LAZY_RNG="eager")
+
+
+def _rows(
+    context: Context, name: str, arguments: list[str], seconds: float, **environment: str
+) -> dict[str, Any]:
     """What the benchmark of that name has written; raises StageFailed where it complains."""
     written = context.results / f"{name}.part"
     written.unlink(missing_ok=True)
     script = [f"benchmarks/{name}.py", "--json", str(written), *arguments]
-    done: Done = run(context, script, seconds)
+    done: Done = run(context, script, seconds, **environment)
     facts = {}
     if written.exists():
         facts["rows"] = json.loads(written.read_text())
