@@ -320,6 +320,8 @@ def main() -> None:
     )
     parser.add_argument("--show", action="store_true", help="print the cases' sources, run nothing")
     options = parser.parse_args()
+    if options.explain and torch.lazy.execution_device().type != "cuda":
+        parser.error("--explain is about a GPU, and lazy tensors live on the CPU here")
     torch.set_num_threads(options.threads)
     warnings.simplefilter("ignore")
     gc.disable()
