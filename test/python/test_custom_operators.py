@@ -141,6 +141,7 @@ def test_an_operator_is_cast_under_autocast_where_that_is_registered(device, def
     assert halved(torch.ones(2).to(device)).dtype == torch.float32
 
 
+@pytest.mark.on_cpu("its kernel is none for another device")
 @pytest.mark.parametrize("key", ["CompositeExplicitAutograd", "CompositeImplicitAutograd"])
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.filterwarnings("ignore:torch_lazy does not know what")

@@ -135,6 +135,7 @@ def test_a_differentiable_step_has_the_gradient_of_the_cpu(kind):
         wait_for_compiles()
 
 
+@pytest.mark.on_cpu("eager's default is another one on CUDA")
 def test_the_default_is_the_cpus():
     def chosen(device: str) -> tuple[bool, bool]:
         parameters = [torch.ones(2, device=device)]

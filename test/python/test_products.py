@@ -136,6 +136,7 @@ def steps_of(function, *arguments):
     return {step.name: step.runs for step in profile.summary.steps}
 
 
+@pytest.mark.on_cpu("products are cuBLAS's on CUDA")
 def test_each_of_many_products_in_a_row_is_a_kernel():
     """Of equal sizes: each reads what the one before has summed, at other elements than its own."""
     x, w = torch.randn(6, 6), torch.randn(6, 6) / 3
@@ -149,6 +150,7 @@ def test_each_of_many_products_in_a_row_is_a_kernel():
     assert steps_of(step, x, w) == {"kernel_mul_sum_add": 9}
 
 
+@pytest.mark.on_cpu("products are cuBLAS's on CUDA")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_small_product_is_one_kernel_with_what_reads_it(dtype):
     a, b = torch.randn(4, 8).to(dtype), torch.randn(8, 16).to(dtype)

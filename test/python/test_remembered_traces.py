@@ -93,24 +93,34 @@ def test_what_is_not_run_any_more_is_forgotten(tmp_path):
     assert remembered[-1] == 0
 
 
-def test_threads_and_children_recall_it_too(tmp_path):
+def test_a_thread_recalls_it_too(tmp_path):
     run(tmp_path)
-    in_a_thread = (
+
+    states, remembered, _ = run(
+        tmp_path,
         "import threading\n"
         f"thread = threading.Thread(target=exec, args=({SCRIPT!r}, {{}}))\n"
-        "thread.start()\nthread.join()\n"
+        "thread.start()\nthread.join()\n",
     )
-    in_a_child = (
+
+    assert remembered == 1
+    assert states["hot"] == 29
+
+
+@pytest.mark.on_cpu("a forked child cannot use CUDA")
+def test_a_forked_child_recalls_it_too(tmp_path):
+    run(tmp_path)
+
+    states, remembered, _ = run(
+        tmp_path,
         "import os, sys, torch\nx = torch.ones(2, device='lazy') + 1\nchild = os.fork()\n"
         "if child == 0:\n"
         f"    exec({SCRIPT!r}, {{}})\n    sys.stdout.flush()\n    os._exit(0)\n"
-        "assert os.waitpid(child, 0)[1] == 0\n"
+        "assert os.waitpid(child, 0)[1] == 0\n",
     )
 
-    for script in (in_a_thread, in_a_child):
-        states, remembered, _ = run(tmp_path, script)
-        assert remembered == 1
-        assert states["hot"] == 29
+    assert remembered == 1
+    assert states["hot"] == 29
 
 
 def test_a_broken_file_is_said_once_and_replaced(tmp_path):
