@@ -38,7 +38,10 @@ ControlGroups control_groups(const path& root, std::string_view controller) {
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const path group = path(line.substr(second + 1)).relative_path();
     if (controllers.empty()) groups.unified = from_inside_out(mounted, group);
-    if (names(controllers, controller)) groups.old = from_inside_out(mounted / controller, group);
+    if (names(controllers, controller)) {
+      groups.old = from_inside_out(mounted / controller, group);
+      groups.own_in_old = group;
+    }
   }
   return groups;
 }

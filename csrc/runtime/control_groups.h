@@ -13,6 +13,7 @@ namespace torch_lazy {
 struct ControlGroups {
   std::vector<std::filesystem::path> unified;  // the hierarchy of all controllers
   std::vector<std::filesystem::path> old;      // the hierarchy of one controller
+  std::filesystem::path own_in_old;            // the process's own, from the hierarchy's root
 };
 
 // `root`: of the file system. `controller`: of the old hierarchy, such as "cpu".

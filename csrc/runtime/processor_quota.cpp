@@ -36,8 +36,7 @@ std::optional<ProcessorQuota> read_unified(const path& folder) {
   return std::nullopt;
 }
 
-// The old one has a hierarchy for each controller: one has the limit, another one counts. Nobody
-// makes groups in one of the two alone.
+// The old one has a hierarchy for each controller: one has the limit, another one counts.
 std::optional<ProcessorQuota> read_old(const path& folder, const path& counting) {
   const auto quota = number_in(folder / "cpu.cfs_quota_us");
   const auto period = number_in(folder / "cpu.cfs_period_us");
@@ -53,11 +52,14 @@ std::vector<ProcessorQuota> processor_quotas(const path& root) {
   const auto keep = [&](std::optional<ProcessorQuota> quota) {
     if (quota && quota->cores > 0) quotas.push_back(std::move(*quota));
   };
-  const ControlGroups groups = control_groups(root, "cpu");
-  const path mounted = root / "sys/fs/cgroup";
-  for (const path& folder : groups.unified) keep(read_unified(folder));
-  for (const path& folder : groups.old)
-    keep(read_old(folder, mounted / "cpuacct" / folder.lexically_relative(mounted / "cpu")));
+  const ControlGroups limiting = control_groups(root, "cpu");
+  const ControlGroups counting = control_groups(root, "cpuacct");
+  for (const path& folder : limiting.unified) keep(read_unified(folder));
+  // Where the process is in another group of the other hierarchy, what is counted is not what is
+  // limited.
+  if (limiting.own_in_old == counting.own_in_old && limiting.old.size() == counting.old.size())
+    for (size_t i = 0; i < limiting.old.size(); ++i)
+      keep(read_old(limiting.old[i], counting.old[i]));
   return quotas;
 }
 
