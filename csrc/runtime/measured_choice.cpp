@@ -208,11 +208,17 @@ MeasuredChoice::Outcome MeasuredChoice::end_race(Race::Way winner, std::vector<i
   return outcome;
 }
 
+// Nothing is remembered: another process may be able to wait.
 void MeasuredChoice::give_up_race() {
   std::shared_ptr<Executable> dropped;
-  const std::lock_guard<std::mutex> lock(choices_mutex());
-  std::swap(dropped, candidates_[Race::kRival].executable);
-  settled_ = candidates_[Race::kFirst].executable;
+  {
+    const std::lock_guard<std::mutex> lock(choices_mutex());
+    std::swap(dropped, candidates_[Race::kRival].executable);
+    settled_ = candidates_[Race::kFirst].executable;
+  }
+  increment(metrics().choices["as compiled, not measured"]);
+  if (config().debug >= kDebugGraphs)
+    debug_print("choice: " + surroundings_.window + ": the device cannot be waited for");
 }
 
 void MeasuredChoice::compile_rival(const Choice& rival) {

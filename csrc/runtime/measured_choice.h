@@ -39,9 +39,9 @@ struct Choice {
 // still: once in its life a choice has the backend compile the graph so, too, and races that
 // against the winner. Losers are dropped.
 //
-// A run on a device that runs behind the host is timed from an idle device to an idle device, which
-// the host waits for, in a race only. Runs that begin before their windows are recorded are no part
-// of one, and their steps have no times.
+// A run on a device that runs behind the host is timed from where its stream is idle to where it is
+// idle again, for which the host waits, in a race only. Runs that begin before their windows are
+// recorded are no part of one, and their steps have no times.
 //
 // While a race is on, one thread runs at a time, and the others wait for it; afterwards it is the
 // winner that says whether it is concurrent. What a run changes here it changes under a lock that
@@ -52,8 +52,8 @@ class MeasuredChoice final : public Executable,
   // What a choice asks of its surroundings.
   struct Surroundings {
     std::function<std::chrono::nanoseconds()> now;
-    // Of a device that runs behind the host: waits until it has done what it was given. Null of
-    // others. Returns false where that is not to be had, and there is no race.
+    // Of a device that runs behind the host: waits until it has done what this thread gave it. Null
+    // of others. Returns false where it cannot; the race is given up then.
     std::function<bool()> wait;
     // The executable of that choice, which is not kAsCompiled. Called on the compile thread; may
     // raise.

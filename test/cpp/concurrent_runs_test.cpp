@@ -36,6 +36,7 @@ class CountingExecutable final : public Executable {
     ++runs_;
     return {};
   }
+  std::unique_ptr<StagedRun> begin_run() override { return std::make_unique<InStages>(*this); }
   bool is_concurrent() const override { return concurrent_; }
 
   int most_at_a_time() const { return most_; }
@@ -44,6 +45,19 @@ class CountingExecutable final : public Executable {
   std::chrono::nanoseconds wait{0};
 
  private:
+  class InStages final : public StagedRun {
+   public:
+    explicit InStages(CountingExecutable& executable) : executable_(executable) {}
+    bool advance(size_t, c10::ArrayRef<at::Tensor> inputs) override {
+      executable_.run(inputs);
+      return true;
+    }
+    RunResult finish(c10::ArrayRef<at::Tensor> inputs) override { return executable_.run(inputs); }
+
+   private:
+    CountingExecutable& executable_;
+  };
+
   const bool concurrent_;
   std::atomic<int> running_{0}, most_{0}, runs_{0};
 };
@@ -105,6 +119,22 @@ TEST(ConcurrentRuns, ThreadsTakeTurnsWhileARaceIsOn) {
 
   EXPECT_EQ(first->runs() + rival->runs(), 1 + kThreads);
   EXPECT_LE(std::max(first->most_at_a_time(), rival->most_at_a_time()), 1);
+}
+
+TEST(ConcurrentRuns, StagesOfRunsAreOneAfterTheOtherToo) {
+  const auto first = std::make_shared<CountingExecutable>(false);
+  const auto choice = choice_between(first, std::make_shared<CountingExecutable>(false));
+  for (int i = 0; i < 30; ++i) choice->run({});
+  first->wait = std::chrono::milliseconds(5);
+
+  run_on_threads([&] {
+    const std::unique_ptr<StagedRun> run = choice->begin_run();
+    run->advance(1, {});
+    choice->run({});
+    run->finish({});
+  });
+
+  EXPECT_EQ(first->most_at_a_time(), 1);
 }
 
 TEST(ConcurrentRuns, ThreadsRunWhatWonARaceAtTheSameTime) {

@@ -187,6 +187,8 @@ TEST(MeasuredChoice, IsNoneOnADeviceThatCannotBeWaitedFor) {
   window.run(50);
 
   EXPECT_TRUE(library.expired());
+  EXPECT_EQ(metrics().choices.counts(),
+            (std::map<std::string, int64_t>{{"as compiled, not measured", 1}}));
   EXPECT_EQ(window.remembered, std::vector<Choice>{}) << "another process may be able to";
 }
 
