@@ -340,13 +340,15 @@ def main() -> None:
             break
         try:
             outcome = measure(case, options.device, options.compile, options.pace)
-            if options.explain and outcome.ratio > EXPLAINED:
-                print_explained(case, outcome, options.device)
         except Exception as error:  # a case that fails must not end the others
             text = f"{type(error).__name__}: {str(error).splitlines()[0][:160]}"
             outcome = Outcome(number, case.family, case.size, case.dtype, case.train, error=text)
             print(f"case {number} ({case.family}, {case.size}, {case.dtype}): {text}", flush=True)
         outcomes.append(outcome)
+        if options.json:  # after each: whoever runs this may have no time left
+            options.json.write_text(json.dumps([asdict(each) for each in outcomes], indent=1))
+        if options.explain and not outcome.error and outcome.ratio > EXPLAINED:
+            print_explained(case, outcome, options.device)
         gc.collect()
     if options.show:
         return
@@ -357,8 +359,6 @@ def main() -> None:
         write_scripts(good[: options.worst], options.write)
     if options.plot and good:
         plot([outcome.ratio for outcome in good], options.plot)
-    if options.json:
-        options.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
     sys.exit(any(outcome.error for outcome in outcomes))
 
 

@@ -11,7 +11,7 @@ from gpu_stages.stage import Context, Done, StageFailed, run
 BANDWIDTH_SECONDS = 90
 PEERS_SECONDS = 200
 UNSEEN_SECONDS = 100
-_ENDING = 15  # seconds in which benchmarks/peers.py can still say what it has
+_ENDING = 15  # seconds in which a benchmark can still say what it has
 
 
 def bandwidth(context: Context) -> dict[str, Any]:
