@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "codegen/divide.h"
 #include "codegen/draft_axes.h"
 #include "codegen/loop_analysis.h"
 #include "codegen/op_cost.h"
@@ -86,7 +87,7 @@ class Estimate {
     if (varying == 0) return 1;
     double times = items;
     const bool in_loop = (varying & (choice.inside | bit(choice.lanes))) != 0;
-    if (in_loop) times *= double((draft_.extents[choice.lanes] + lanes_ - 1) / lanes_);
+    if (in_loop) times *= double(divided_up(draft_.extents[choice.lanes], lanes_));
     for (size_t axis = 0; axis < draft_.extents.size(); ++axis)
       if (axis != choice.lanes && (varying & choice.inside & bit(axis))) times *= extent(axis);
     return times;

@@ -7,6 +7,7 @@
 
 #include "codegen/choose_lanes.h"
 #include "codegen/cut_reduction.h"
+#include "codegen/divide.h"
 #include "codegen/draft_axes.h"
 #include "codegen/loop_analysis.h"
 #include "codegen/op_cost.h"
@@ -165,7 +166,7 @@ class Finisher {
       steps *= draft_.extents[axis];
     if (lowered_.kernel.axis == Axis::kReduction) {
       const int64_t last = draft_.extents.back();
-      steps = last == 0 ? 0 : steps / last * ((last + context_.lanes - 1) / context_.lanes);
+      steps = last == 0 ? 0 : steps / last * divided_up(last, context_.lanes);
     }
     return steps <= kBlockSteps;
   }
@@ -193,16 +194,15 @@ class Finisher {
       block = std::min<int64_t>(block, ThreadLoop::kColumns);
     } else if (parallel < extents.size()) {
       // Blocks are all the parallelism that a column reduction may have.
-      const int64_t share =
-          (last + int64_t{2} * context_.threads - 1) / (int64_t{2} * context_.threads);
+      const int64_t share = divided_up(last, int64_t{2} * context_.threads);
       // Whole tiles of the most vectors that a printer takes, where that leaves the shares alike.
       const bool wide = context_.lanes == 16 && share >= 256;
       const int64_t tile = int64_t{wide ? 8 : 4} * context_.lanes;
-      block = std::min(block, std::max(tile, (share + tile - 1) / tile * tile));
+      block = std::min(block, std::max(tile, divided_up(share, tile) * tile));
     }
     kernel.block = slot(block);
     lowered_.work_items =
-        c10::multiply_integers(extents.slice(0, parallel - 1)) * ((last + block - 1) / block);
+        c10::multiply_integers(extents.slice(0, parallel - 1)) * divided_up(last, block);
     lowered_.work_item_cost = per_element * inner * double(block);
   }
 

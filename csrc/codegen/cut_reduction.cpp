@@ -9,6 +9,7 @@
 
 #include "codegen/divide.h"
 #include "codegen/draft_axes.h"
+#include "codegen/thread_loop.h"
 
 namespace torch_lazy::codegen {
 namespace {
@@ -19,7 +20,8 @@ constexpr int64_t kChunk = 16384;
 // Reductions shorter than this are one work item.
 constexpr int64_t kLongReduction = 4 * kChunk;
 // A GPU with fewer work items idles; where there is much to do it wants more of them, so that
-// those who end early find another. A chunk of fewer steps is not worth one.
+// those who end early find another. A chunk of fewer steps is not worth one; those
+// of columns are of a whole warp of them.
 constexpr int64_t kLeastCudaWorkItems = 256;
 constexpr int64_t kCudaWorkItems = 2048;
 constexpr int64_t kLeastCudaRowSteps = 8192;
@@ -227,9 +229,9 @@ std::optional<int64_t> chunk_of_long_reduction(const Draft& draft, Axis lanes, b
     items = items / extents[parallel - 1] * divided_up(extents[parallel - 1], ThreadLoop::kColumns);
   int64_t least = kLeastCudaRowSteps;
   if (lanes == Axis::kParallel) {
-    // Of fewer columns, as many threads go through more steps at a time.
-    const int64_t columns = std::min<int64_t>(extents[parallel - 1], ThreadLoop::kColumns);
-    least = kLeastCudaColumnSteps * ThreadLoop::kColumns / columns;
+    // Of fewer columns a block's threads go through more steps at a time.
+    const int few = threads_of_few(extents[parallel - 1]);
+    least = kLeastCudaColumnSteps * (few > 0 ? ThreadLoop::kColumns / few : 1);
   }
   const int64_t outermost = extents[parallel];
   const int64_t chunks = std::min({kCudaWorkItems / items, steps / least, outermost});

@@ -115,7 +115,8 @@ struct ThreadLoop {
   // registers for later ones. For Axis::kReduction with one reduction dimension that is no chunk.
   bool holds_row = false;
   // Threads along x, where their number is the kernel's and not the launch's; 0: the launch's. A
-  // power of two, fewer than a warp's where rows are as short: several then share a warp.
+  // power of two, fewer than a warp's for rows and columns that are as few (threads_of_few()):
+  // several rows, or steps of columns, then share a warp.
   int threads = 0;
   // The steps of all reduction dimensions are those of one loop, which the threads share, and each
   // has its indices by division: the innermost dimension alone would have too few for them.
@@ -127,8 +128,8 @@ struct ThreadLoop {
   int shared_packets = 0;
   bool has_rest = false;
   bool is_long_row() const { return shared_packets > 0 || has_rest; }
-  // Threads along y that share the steps over the innermost reduction dimension, for
-  // Axis::kParallel; they and columns() threads along x do a work item together. 1: none share it.
+  // Threads along y that share the steps of the innermost reduction loop, for Axis::kParallel; they
+  // and columns() threads along x do a work item together. 1: none share it.
   static constexpr int kColumns = 32;
   int rows = 1;
   int columns() const { return threads > 0 ? threads : kColumns; }

@@ -7,6 +7,7 @@
 
 #include "codegen/loop_analysis.h"
 #include "codegen/loop_ir.h"
+#include "codegen/thread_loop.h"
 
 namespace torch_lazy::codegen {
 namespace {
@@ -85,12 +86,9 @@ class Verifier {
     check_flat_loop();
     const int threads = kernel_.thread_loop.threads;
     require(threads >= 0 && threads <= ThreadLoop::kMostThreads && (threads & (threads - 1)) == 0,
-            "wants threads whose number is no power of two, or too many");
+            "has threads of its own whose number is no power of two up to a block's most");
     require(threads == 0 || kernel_.thread_loop.transposed < 0,
-            "wants so many threads, which share squares otherwise");
-    const int sharing = kernel_.thread_loop.rows * kernel_.thread_loop.columns();
-    require(kernel_.thread_loop.rows == 1 || sharing % ThreadLoop::kColumns == 0,
-            "shares reduction steps among threads that are no whole warps");
+            "has a number of threads of its own, and transposes");
     require(kernel_.instances > 0, "has no instance");
     if (kernel_.thread_loop.is_long_row()) {
       require(kernel_.thread_loop.holds_row && kernel_.thread_loop.packet > 1 &&
@@ -109,6 +107,11 @@ class Verifier {
       require(kernel_.axis == Axis::kParallel && !kernel_.parallel.empty() &&
                   !kernel_.reduction.empty(),
               "shares reduction steps but has none, or lanes along them");
+      const ThreadLoop& loop = kernel_.thread_loop;
+      const int sharing = loop.rows * loop.columns();
+      require(loop.columns() <= ThreadLoop::kColumns && sharing % ThreadLoop::kColumns == 0 &&
+                  sharing <= most_threads(kernel_),
+              "shares reduction steps among threads that are no whole warps, or too many");
     }
     if (!kernel_.reduction_total.is(0)) {
       const size_t lanes = kernel_.axis == Axis::kParallel ? 1 : 0;

@@ -86,8 +86,7 @@ void NestPrinter::print_fold_of_warps(const std::vector<Fold>& folds) {
   out_.line("fold ^= 1;");
 }
 
-// Where columns are fewer than a warp's threads, its rows are folded before they are in shared
-// memory.
+// Of columns that are fewer than a warp's threads it has several rows, which are folded first.
 void NestPrinter::print_fold_of_rows(const std::vector<Fold>& folds) {
   const ThreadLoop& loop = context_.kernel.thread_loop;
   const int rows_of_warp = kWarp / loop.columns();

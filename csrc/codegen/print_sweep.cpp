@@ -154,6 +154,7 @@ void NestPrinter::print_sweep_exprs(const Sweep& sweep, size_t depth, const Body
 void NestPrinter::print_innermost(const Sweep& sweep, const Reductions& reductions,
                                   const Body& body) {
   std::vector<Body> copies;
+  copies.reserve(size_t(body.copies));
   for (int copy = 0; copy < body.copies; ++copy)
     copies.push_back({copy, body.copies, body.last_masked});
   for (const Body& copy : copies) print_prefetches(copy);
@@ -235,7 +236,7 @@ std::string NestPrinter::outer_flat_index() const {
 }
 
 std::string NestPrinter::flat_index(const Body& body) const {
-  const std::string index =
+  std::string index =
       along_reduction() ? lane_index(context_, body) : "r" + std::to_string(innermost());
   if (context_.is_flat()) return "flat";
   if (innermost() == 0) return index;

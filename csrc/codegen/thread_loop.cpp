@@ -34,13 +34,13 @@ constexpr int64_t kMostHeldValues = 64;
 constexpr int64_t kThreadsOfLongRow = 512;
 constexpr int64_t kValuesOfLongRow = 56;  // with those under way
 constexpr int64_t kLeastHeldOfRow = 4;    // a quarter, or it does not pay
-// Steps of a reduction that threads share, each with a result at the end; columns that are fewer
-// than a warp's threads have more of them.
+// Rows of threads that share the steps of a warp's columns, each with a result at the end. Fewer
+// columns have as many more.
 constexpr int kRowsOfThreads = 8;
 // Reduction dimensions inside of others that are shorter than this leave a block's threads idle.
 constexpr int64_t kLeastNested = 256;
 constexpr int64_t kStepsWorthSharing = 16;
-constexpr int64_t kMostFoldBytes = 40 * 1024;  // of the 48 KiB that any kernel may have
+constexpr int64_t kMostFoldBytes = int64_t{40} * 1024;  // of the 48 KiB that any kernel may have
 // Of both sides of what is transposed; of an element in all loads that are.
 constexpr int64_t kLeastTransposed = 8;
 constexpr int64_t kMostTransposedBytes = 32;
@@ -100,18 +100,17 @@ class Chooser {
     if (lane_dimension(kernel_) == kNoDimension) return loop_;
     loop_.flat = kernel_.reduction.size() > 1 && number(kernel_.reduction.back()) < kLeastNested;
     if (!along_rows && !kernel_.reduction.empty()) {
-      if (!can_share_steps()) return loop_;
-      share_warps(number(kernel_.parallel.back()));
-      loop_.rows = kRowsOfThreads * ThreadLoop::kColumns / loop_.columns();
+      loop_.threads = threads_of_few(number(kernel_.parallel.back()));
+      if (can_share_steps()) loop_.rows = kRowsOfThreads * ThreadLoop::kColumns / loop_.columns();
       return loop_;
     }
-    if (along_rows && share_warps(steps())) return loop_;
-    if (loop_.flat) return loop_;
+    if (along_rows) loop_.threads = threads_of_few(steps());
+    if (loop_.threads > 0 || loop_.flat) return loop_;
     extent_ = number(along_rows ? kernel_.reduction.back() : kernel_.parallel.back());
     loop_.packet = static_cast<int>(packet());
     if (loop_.packet == 1) {
       if (!along_rows) choose_transposed();
-      if (!along_rows && loop_.transposed < 0) share_warps(extent_);
+      if (!along_rows && loop_.transposed < 0) loop_.threads = threads_of_few(extent_);
       return loop_;
     }
     if (!along_rows) {
@@ -134,13 +133,6 @@ class Chooser {
     int64_t steps = 1;
     for (Size extent : kernel_.reduction) steps *= number(extent);
     return steps;
-  }
-
-  // Rows that leave half of a warp idle or more are given a part of one each.
-  bool share_warps(int64_t elements) {
-    if (elements > kWarp / 2) return false;
-    loop_.threads = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(elements)));
-    return true;
   }
 
   int64_t extent_of(size_t dimension) const {
@@ -187,7 +179,7 @@ class Chooser {
     for (const Expr& expr : kernel_.exprs) {
       if (!is_reduction(expr.op)) continue;
       const bool is_arg = expr.op == Op::kReduceArgMax || expr.op == Op::kReduceArgMin;
-      bytes += int64_t{2} * kRowsOfThreads * ThreadLoop::kColumns * (is_arg ? 16 : 8);
+      bytes += int64_t{2} * kRowsOfThreads * loop_.columns() * (is_arg ? 16 : 8);
     }
     return steps() >= kStepsWorthSharing && number(kernel_.block) <= ThreadLoop::kColumns &&
            bytes <= kMostFoldBytes;
@@ -394,6 +386,11 @@ int64_t transposed_work_items(const Kernel& kernel, const std::vector<int64_t>& 
 bool is_packet_store(const Kernel& kernel, const Store& store,
                      const std::vector<Dimensions>& varying) {
   return is_packet(kernel, store.access, store.predicate, varying);
+}
+
+int threads_of_few(int64_t elements) {
+  if (elements > kWarp / 2) return 0;
+  return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(elements)));
 }
 
 ThreadLoop choose_thread_loop(const Kernel& kernel, const std::vector<int64_t>& sizes,

@@ -15,6 +15,10 @@ namespace torch_lazy::codegen {
 ThreadLoop choose_thread_loop(const Kernel& kernel, const std::vector<int64_t>& sizes,
                               int64_t shared_bytes);
 
+// Threads along x for rows of so few elements, or so few columns, that a warp would be half idle or
+// more; else 0. See ThreadLoop::threads.
+int threads_of_few(int64_t elements);
+
 // Threads along x and y of a block, at most. The printed kernel says so to its compiler, which
 // gives out registers accordingly.
 int most_threads(const Kernel& kernel);

@@ -103,6 +103,42 @@ TEST(CudaFewColumns, ShareWarpsWhoseRowsAreFoldedFirst) {
   }
 }
 
+TEST(CudaFewColumns, AreOfSeveralMatrices) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({40, 90, 3}));
+  const Handle total = window.call("aten::sum", "dim_IntList",
+                                   {x, std::vector<int64_t>{1}, false, c10::IValue()})[0];
+
+  EXPECT_EQ(threads_of_row(run_as_eager(window, {total})), 4u);
+}
+
+TEST(CudaFewColumns, AreNormalizedInSeveralSweeps) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({100, 5}));
+  const Handle result = window.call("aten::_softmax", "", {x, 0, false})[0];
+
+  EXPECT_EQ(threads_of_row(run_as_eager(window, {result})), 8u);
+}
+
+TEST(CudaFewColumns, MayBeLongBesideAReductionThatIsNotCut) {
+  TapeBuilder window;
+  const Handle x = window.input(at::rand({9001, 4}));
+  const Handle total = window.call("aten::sum", "dim_IntList",
+                                   {x, std::vector<int64_t>{0}, false, c10::IValue()})[0];
+  const Handle index = window.call("aten::argmax", "", {x, 0, false})[0];
+
+  run_as_eager(window, {total, index});
+}
+
+TEST(CudaFewColumns, OfShortReductionsShareAWarp) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({500, 8, 2}));
+  const Handle total = window.call("aten::sum", "dim_IntList",
+                                   {x, std::vector<int64_t>{1}, false, c10::IValue()})[0];
+
+  EXPECT_EQ(threads_of_row(run_as_eager(window, {total})), 2u);
+}
+
 TEST(CudaShortRows, MayBeNormalizedInPlace) {
   TapeBuilder window;
   const at::Tensor numbers = at::randn({301, 6});
