@@ -20,8 +20,8 @@ constexpr int64_t kChunk = 16384;
 // Reductions shorter than this are one work item.
 constexpr int64_t kLongReduction = 4 * kChunk;
 // A GPU with fewer work items idles; where there is much to do it wants more of them, so that
-// those who end early find another. A chunk of fewer steps is not worth one; those
-// of columns are of a whole warp of them.
+// those who end early find another. A chunk of fewer steps is not worth one; those of columns are
+// of a whole warp of them.
 constexpr int64_t kLeastCudaWorkItems = 256;
 constexpr int64_t kCudaWorkItems = 2048;
 constexpr int64_t kLeastCudaRowSteps = 8192;

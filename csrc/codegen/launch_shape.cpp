@@ -22,12 +22,9 @@ constexpr int64_t kLeastElements = 4;
 // Elements that the lanes of a work item go through, one after the other.
 int64_t elements_along_lanes(const LoweredKernel& lowered) {
   const Kernel& kernel = lowered.kernel;
-  if (kernel.axis == Axis::kReduction) {
-    if (!kernel.thread_loop.flat) return lowered.number(kernel.reduction.back());
-    int64_t steps = 1;
-    for (Size extent : kernel.reduction) steps *= lowered.number(extent);
-    return steps;
-  }
+  if (kernel.axis == Axis::kReduction)
+    return kernel.thread_loop.flat ? lowered.reduction_steps()
+                                   : lowered.number(kernel.reduction.back());
   if (kernel.parallel.empty()) return 1;
   return std::min(lowered.number(kernel.block), lowered.number(kernel.parallel.back()));
 }

@@ -38,6 +38,12 @@ struct LoweredKernel {
   int64_t number(const Size& size) const {
     return size.slot ? sizes[size_t(size.value)] : size.value;
   }
+  // Of a work item, over all reduction dimensions.
+  int64_t reduction_steps() const {
+    int64_t steps = 1;
+    for (const Size& extent : kernel.reduction) steps *= number(extent);
+    return steps;
+  }
 };
 
 // A group that cannot be one kernel: `node` reads another member in a way that no loop order

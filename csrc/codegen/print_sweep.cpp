@@ -16,6 +16,30 @@ bool is_arg(Op op) {
 
 }  // namespace
 
+void NestPrinter::print_reduction_range() {
+  const Kernel& kernel = context_.kernel;
+  if (kernel.reduction.empty()) return;
+  const std::string index = "const " + context_.index_type() + " ";
+  steps_ = {"0", name_of_size(kernel.reduction.front())};
+  if (!kernel.reduction_total.is(0)) {
+    const size_t chunks = kernel.parallel.size() - (along_reduction() ? 1 : 2);
+    out_.line(index + "chunk_first = p" + std::to_string(chunks) + " * " + steps_.last + ";");
+    out_.line(index + "chunk_last = " +
+              least("chunk_first + " + steps_.last, name_of_size(kernel.reduction_total)) + ";");
+    steps_ = {"chunk_first", "chunk_last"};
+  }
+  if (context_.is_flat()) {
+    std::string inside;
+    for (size_t depth = 1; depth <= innermost(); ++depth)
+      inside += " * " + name_of_size(kernel.reduction[depth]);
+    out_.line(index + "flat_first = " + steps_.first + inside + ";");
+    out_.line(index + "flat_last = " + steps_.last + inside + ";");
+    steps_ = {"flat_first", "flat_last"};
+  }
+  const bool nested = innermost() > 0 && !context_.is_flat();
+  reduction_ = nested ? Range{"0", name_of_size(kernel.reduction.back())} : steps_;
+}
+
 // Of reduction dimensions: that of the innermost loop in which the expression changes.
 size_t NestPrinter::depth_of(ExprId id) const {
   const Dimensions reduction = context_.schedule.varying[id] >> context_.kernel.parallel.size();

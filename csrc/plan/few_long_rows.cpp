@@ -7,20 +7,17 @@
 namespace torch_lazy {
 namespace {
 
-// Of a device with hundreds of multiprocessors, hardly more than the blocks that a reduction is
-// cut into.
+// Most devices have a hundred multiprocessors or more: so few blocks leave them idle.
 constexpr int64_t kFewWorkItems = 32;
-// Each waits for memory, half a microsecond; another kernel takes some of these.
+// Each waits for memory, about half a microsecond. Starting another kernel takes some of these.
 constexpr int64_t kManySteps = 32;
 
 // In a sweep, that a thread makes one after the other.
 int64_t steps_of_thread(const codegen::LoweredKernel& lowered) {
   const codegen::ThreadLoop& loop = lowered.kernel.thread_loop;
-  int64_t steps = 1;
-  for (const codegen::Size extent : lowered.kernel.reduction) steps *= lowered.number(extent);
   const bool along_rows = lowered.kernel.axis == codegen::Axis::kReduction;
-  return steps /
-         (along_rows ? codegen::ThreadLoop::kMostThreads * loop.packet * loop.packets : loop.rows);
+  const int64_t threads = along_rows ? codegen::ThreadLoop::kMostThreads : loop.rows;
+  return lowered.reduction_steps() / (threads * loop.packet * loop.packets);
 }
 
 }  // namespace
