@@ -14,7 +14,7 @@ namespace {
 
 using testing::EmulatedWindow;
 using testing::Handle;
-using testing::number;
+using testing::sum;
 using testing::TapeBuilder;
 
 constexpr codegen::GpuLimits kGpu{.multiprocessors = 16, .threads_per_multiprocessor = 1024};
@@ -27,21 +27,7 @@ bool is_cut(const EmulatedWindow& run) {
 }
 
 void expect_cut_and_as_eager(const TapeBuilder& window, const TapeBuilder::Handles& results) {
-  const EmulatedWindow run = testing::run_emulated(window, results, kGpu);
-
-  EXPECT_TRUE(is_cut(run));
-  ASSERT_EQ(run.outputs.size(), results.size());
-  for (size_t i = 0; i < results.size(); ++i) {
-    EXPECT_TRUE(at::allclose(run.outputs[i], results[i].tensor, 1e-4, 1e-4)) << "output " << i;
-  }
-  for (const testing::KernelReport& kernel : run.kernels) {
-    EXPECT_EQ(kernel.report.text(), "") << kernel.source;
-  }
-}
-
-Handle sum(TapeBuilder& window, const Handle& x, std::vector<int64_t> dimensions) {
-  return window.call("aten::sum", "dim_IntList",
-                     {x, std::move(dimensions), false, c10::IValue()})[0];
+  EXPECT_TRUE(is_cut(testing::run_emulated_as_eager(window, results, kGpu)));
 }
 
 TEST(CudaCutReduction, OfColumnsWithWhatGoesBeforeAndAfter) {

@@ -14,20 +14,13 @@ namespace {
 
 using testing::EmulatedWindow;
 using testing::Handle;
+using testing::sum;
 using testing::TapeBuilder;
 
 constexpr codegen::GpuLimits kGpu{.multiprocessors = 16, .threads_per_multiprocessor = 1024};
 
 EmulatedWindow run_as_eager(const TapeBuilder& window, const TapeBuilder::Handles& results) {
-  EmulatedWindow run = testing::run_emulated(window, results, kGpu);
-  EXPECT_EQ(run.outputs.size(), results.size());
-  for (size_t i = 0; i < results.size(); ++i)
-    EXPECT_TRUE(at::allclose(run.outputs[i].to(at::kDouble), results[i].tensor.to(at::kDouble),
-                             1e-4, 1e-4, /*equal_nan=*/true))
-        << "output " << i;
-  for (const testing::KernelReport& kernel : run.kernels)
-    EXPECT_EQ(kernel.report.text(), "") << kernel.source;
-  return run;
+  return testing::run_emulated_as_eager(window, results, kGpu);
 }
 
 // Threads along x of the window's only kernel.
@@ -41,8 +34,7 @@ TEST(CudaShortRows, HaveAsManyThreadsAsElementsOrSomeMore) {
        std::vector<std::pair<int64_t, uint32_t>>{{2, 2}, {3, 4}, {8, 8}, {9, 16}, {17, 32}}) {
     TapeBuilder window;
     const Handle x = window.input(at::randn({1001, columns}));
-    const Handle total = window.call("aten::sum", "dim_IntList",
-                                     {x, std::vector<int64_t>{1}, false, c10::IValue()})[0];
+    const Handle total = sum(window, x, {1});
 
     EXPECT_EQ(threads_of_row(run_as_eager(window, {total})), threads) << columns << " columns";
   }
@@ -77,8 +69,7 @@ TEST(CudaShortRows, HaveTheirGreatestElementFound) {
 TEST(CudaShortRows, HaveTwoDimensions) {
   TapeBuilder window;
   const Handle x = window.input(at::randn({400, 3, 5, 4}));
-  const Handle total = window.call("aten::sum", "dim_IntList",
-                                   {x, std::vector<int64_t>{1, 3}, false, c10::IValue()})[0];
+  const Handle total = sum(window, x, {1, 3});
 
   EXPECT_EQ(threads_of_row(run_as_eager(window, {total})), 16u);
 }
@@ -90,8 +81,7 @@ TEST(CudaFewColumns, ShareWarpsWhoseRowsAreFoldedFirst) {
     at::Tensor numbers = at::randn({90, columns});
     const Handle x = window.input(numbers);
     const std::vector<int64_t> rows = {0};
-    const Handle total =
-        window.call("aten::sum", "dim_IntList", {x, rows, false, c10::IValue()})[0];
+    const Handle total = sum(window, x, rows);
     const Handle greatest = window.call("aten::amax", "", {x, rows, false})[0];
     const Handle index = window.call("aten::argmax", "", {x, 0, false})[0];
     const Handle any = window.call("aten::any", "dim", {x, 0, false})[0];
@@ -106,8 +96,7 @@ TEST(CudaFewColumns, ShareWarpsWhoseRowsAreFoldedFirst) {
 TEST(CudaFewColumns, AreOfSeveralMatrices) {
   TapeBuilder window;
   const Handle x = window.input(at::randn({40, 90, 3}));
-  const Handle total = window.call("aten::sum", "dim_IntList",
-                                   {x, std::vector<int64_t>{1}, false, c10::IValue()})[0];
+  const Handle total = sum(window, x, {1});
 
   EXPECT_EQ(threads_of_row(run_as_eager(window, {total})), 4u);
 }
@@ -123,8 +112,7 @@ TEST(CudaFewColumns, AreNormalizedInSeveralSweeps) {
 TEST(CudaFewColumns, MayBeLongBesideAReductionThatIsNotCut) {
   TapeBuilder window;
   const Handle x = window.input(at::rand({9001, 4}));
-  const Handle total = window.call("aten::sum", "dim_IntList",
-                                   {x, std::vector<int64_t>{0}, false, c10::IValue()})[0];
+  const Handle total = sum(window, x, {0});
   const Handle index = window.call("aten::argmax", "", {x, 0, false})[0];
 
   run_as_eager(window, {total, index});
@@ -133,8 +121,7 @@ TEST(CudaFewColumns, MayBeLongBesideAReductionThatIsNotCut) {
 TEST(CudaFewColumns, OfShortReductionsShareAWarp) {
   TapeBuilder window;
   const Handle x = window.input(at::randn({500, 8, 2}));
-  const Handle total = window.call("aten::sum", "dim_IntList",
-                                   {x, std::vector<int64_t>{1}, false, c10::IValue()})[0];
+  const Handle total = sum(window, x, {1});
 
   EXPECT_EQ(threads_of_row(run_as_eager(window, {total})), 2u);
 }
@@ -168,8 +155,7 @@ TEST(CudaShortRows, OfManyStepsMayBeGathered) {
   const Handle index = window.input(at::randint(0, 30, {80, 5}, at::kLong));
   const Handle rows =
       window.call("aten::embedding", "", {table, index, -1, false, false})[0];  // 80 x 5 x 7
-  const Handle total = window.call("aten::sum", "dim_IntList",
-                                   {rows, std::vector<int64_t>{0, 2}, false, c10::IValue()})[0];
+  const Handle total = sum(window, rows, {0, 2});
 
   run_as_eager(window, {total});
 }

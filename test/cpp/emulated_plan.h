@@ -4,6 +4,7 @@
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
@@ -164,6 +165,27 @@ inline EmulatedWindow run_emulated(const TapeBuilder& window, const TapeBuilder:
   if (run.failure) std::rethrow_exception(run.failure->error);
   result.outputs = std::move(run.outputs);
   return result;
+}
+
+// Expects the results to be near those that the window recorded, and no kernel to do what one may
+// not.
+inline EmulatedWindow run_emulated_as_eager(const TapeBuilder& window,
+                                            const TapeBuilder::Handles& results,
+                                            const codegen::GpuLimits& limits) {
+  EmulatedWindow run = run_emulated(window, results, limits);
+  EXPECT_EQ(run.outputs.size(), results.size());
+  for (size_t i = 0; i < std::min(run.outputs.size(), results.size()); ++i)
+    EXPECT_TRUE(
+        at::allclose(run.outputs[i].to(at::kDouble), results[i].tensor.to(at::kDouble), 1e-4, 1e-4))
+        << "output " << i;
+  for (const KernelReport& kernel : run.kernels)
+    EXPECT_EQ(kernel.report.text(), "") << kernel.source;
+  return run;
+}
+
+inline Handle sum(TapeBuilder& window, const Handle& x, std::vector<int64_t> dimensions) {
+  return window.call("aten::sum", "dim_IntList",
+                     {x, std::move(dimensions), false, c10::IValue()})[0];
 }
 
 }  // namespace torch_lazy::testing
