@@ -29,7 +29,7 @@ import statistics
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -266,11 +266,16 @@ def plot(ratios: list[float], path: Path) -> None:
     figure.savefig(path, bbox_inches="tight")
 
 
-def summary(name: str, outcomes: list[Outcome]) -> str:
+def figures(outcomes: Sequence[Outcome]) -> tuple[float, float, float, float]:
+    """Of ratios: their geometric mean, the shares over 1.05 and over 1.1, the greatest."""
     ratios = [outcome.ratio for outcome in outcomes]
-    mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
     over = [sum(ratio > limit for ratio in ratios) / len(ratios) for limit in (1.05, 1.1)]
-    text = f"{name:14} {len(ratios):5} {mean:8.3f} {over[0]:7.1%} {over[1]:7.1%} {max(ratios):7.2f}"
+    return statistics.geometric_mean(ratios), over[0], over[1], max(ratios)
+
+
+def summary(name: str, outcomes: list[Outcome]) -> str:
+    mean, over, far_over, worst = figures(outcomes)
+    text = f"{name:14} {len(outcomes):5} {mean:8.3f} {over:7.1%} {far_over:7.1%} {worst:7.2f}"
     compiled = [outcome.compiled / outcome.eager for outcome in outcomes if outcome.compiled]
     if compiled:
         text += f" {math.exp(statistics.fmean(map(math.log, compiled))):9.3f}"

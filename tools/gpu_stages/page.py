@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -188,23 +187,20 @@ def _unseen(facts: Part) -> list[str]:
         "there was time for: the time of a hot step by eager's, under 1 is faster\n"
         "(`benchmarks/unseen.py`)."
     )
+    groups = {
+        size: [outcome for outcome in good if outcome.size == size]
+        for size in dict.fromkeys(outcome.size for outcome in good)
+    }
     rows = []
-    for size in dict.fromkeys(outcome.size for outcome in good):
-        rows.append(_summary(size, [outcome for outcome in good if outcome.size == size]))
-    rows.append(_summary("all", good))
+    for name, group in [*groups.items(), ("all", good)] if good else ():
+        mean, over, far_over, worst = unseen.figures(group)
+        rows.append(
+            (name, len(group), f"{mean:.2f}", f"{over:.1%}", f"{far_over:.1%}", f"{worst:.2f}")
+        )
     head = ("step works on", "programs", "geometric mean", "over 1.05", "over 1.1", "worst")
     written = ["## Unseen programs", explained, table(head, rows)]
     failed = [(o.number, o.family, o.error[:300]) for o in outcomes if o.error]
     return [*written, table(("case", "family", "what is wrong"), failed)] if failed else written
-
-
-def _summary(name: str, outcomes: Sequence[Any]) -> tuple[object, ...]:
-    if not outcomes:
-        return (name, 0, "", "", "", "")
-    ratios = [outcome.ratio for outcome in outcomes]
-    over = [sum(ratio > limit for ratio in ratios) / len(ratios) for limit in (1.05, 1.1)]
-    mean = f"{statistics.geometric_mean(ratios):.2f}"
-    return (name, len(ratios), mean, *(f"{share:.1%}" for share in over), f"{max(ratios):.2f}")
 
 
 _SECTIONS = {
