@@ -36,7 +36,7 @@ c10::DispatchKeySet keys_of_new_tensor() {
 at::Tensor finish_wrapping(at::Tensor lazy, at::Tensor inner) {
   auto& impl = *static_cast<LazyTensorImpl*>(lazy.unsafeGetTensorImpl());
   const c10::TensorImpl& source = *inner.unsafeGetTensorImpl();
-  impl.take_geometry(Geometry(source), source.storage_offset());
+  impl.take_geometry(source);
   const uint8_t flags = tensor_flags(source);
   if (flags & (kConj | kNeg) || tensor_flags(impl) & (kConj | kNeg)) {
     impl._set_conj((flags & kConj) != 0);
@@ -113,16 +113,17 @@ bool LazyTensorImpl::heal_if_overwritten() {
   return true;
 }
 
-void LazyTensorImpl::take_geometry(const Geometry& geometry, int64_t offset) {
-  sizes_and_strides_ = geometry.sizes_and_strides;
+void LazyTensorImpl::take_geometry(const c10::impl::SizesAndStrides& sizes_and_strides,
+                                   int64_t numel, const Contiguity& contiguity, int64_t offset) {
+  sizes_and_strides_ = sizes_and_strides;
   storage_offset_ = offset;
-  numel_ = geometry.numel;
-  is_contiguous_ = geometry.contiguous;
-  is_channels_last_ = geometry.channels_last;
-  is_channels_last_contiguous_ = geometry.channels_last_contiguous;
-  is_channels_last_3d_ = geometry.channels_last_3d;
-  is_channels_last_3d_contiguous_ = geometry.channels_last_3d_contiguous;
-  is_non_overlapping_and_dense_ = geometry.non_overlapping_and_dense;
+  numel_ = numel;
+  is_contiguous_ = contiguity.contiguous;
+  is_channels_last_ = contiguity.channels_last;
+  is_channels_last_contiguous_ = contiguity.channels_last_contiguous;
+  is_channels_last_3d_ = contiguity.channels_last_3d;
+  is_channels_last_3d_contiguous_ = contiguity.channels_last_3d_contiguous;
+  is_non_overlapping_and_dense_ = contiguity.non_overlapping_and_dense;
 }
 
 void LazyTensorImpl::rebind(int64_t storage_bytes, const Geometry& geometry, int64_t offset) {
@@ -144,7 +145,7 @@ c10::intrusive_ptr<LazyTensorImpl> LazyTensorImpl::make_stand_in(const c10::Tens
 void LazyTensorImpl::mirror(const c10::TensorImpl& like) {
   storage_ = like.unsafe_storage();
   key_set_ = keys_to_mirror(like);
-  take_geometry(Geometry(like), like.storage_offset());
+  take_geometry(like);
 }
 
 void LazyTensorImpl::follow(c10::TensorImpl& holder) {

@@ -47,7 +47,14 @@ class LazyTensorImpl final : public c10::TensorImpl {
   // that has no other elements becomes usable again; true when this one did.
   bool heal_if_overwritten();
   // Sets sizes, strides and offset (in elements), with all that was computed of them.
-  void take_geometry(const Geometry& geometry, int64_t offset);
+  void take_geometry(const Geometry& geometry, int64_t offset) {
+    take_geometry(geometry.sizes_and_strides, geometry.numel, geometry.contiguity, offset);
+  }
+  // Those of another tensor.
+  void take_geometry(const c10::TensorImpl& strided) {
+    take_geometry(sizes_and_strides_of(strided), strided.numel(), Contiguity(strided),
+                  strided.storage_offset());
+  }
   // Gives this tensor new metadata without running anything. `offset`: in bytes.
   void rebind(int64_t storage_bytes, const Geometry& geometry, int64_t offset);
 
@@ -89,6 +96,8 @@ class LazyTensorImpl final : public c10::TensorImpl {
   static c10::DispatchKeySet keys_to_mirror(const c10::TensorImpl& like) {
     return like.key_set() - c10::python_ks;
   }
+  void take_geometry(const c10::impl::SizesAndStrides& sizes_and_strides, int64_t numel,
+                     const Contiguity& contiguity, int64_t offset);
   // Takes over all that a stand-in has of the tensor that it is like.
   void mirror(const c10::TensorImpl& like);
 

@@ -14,14 +14,14 @@ void expect_equal(const Geometry& actual, const at::Tensor& tensor) {
   EXPECT_EQ(actual.sizes_and_strides.sizes_arrayref(), expected.sizes());
   EXPECT_EQ(actual.sizes_and_strides.strides_arrayref(), expected.strides());
   EXPECT_EQ(actual.numel, expected.numel());
-  EXPECT_EQ(actual.contiguous, expected.is_contiguous());
-  EXPECT_EQ(actual.channels_last, expected.is_strides_like_channels_last());
-  EXPECT_EQ(actual.channels_last_contiguous,
+  EXPECT_EQ(actual.contiguity.contiguous, expected.is_contiguous());
+  EXPECT_EQ(actual.contiguity.channels_last, expected.is_strides_like_channels_last());
+  EXPECT_EQ(actual.contiguity.channels_last_contiguous,
             expected.is_contiguous(at::MemoryFormat::ChannelsLast));
-  EXPECT_EQ(actual.channels_last_3d, expected.is_strides_like_channels_last_3d());
-  EXPECT_EQ(actual.channels_last_3d_contiguous,
+  EXPECT_EQ(actual.contiguity.channels_last_3d, expected.is_strides_like_channels_last_3d());
+  EXPECT_EQ(actual.contiguity.channels_last_3d_contiguous,
             expected.is_contiguous(at::MemoryFormat::ChannelsLast3d));
-  EXPECT_EQ(actual.non_overlapping_and_dense, expected.is_non_overlapping_and_dense());
+  EXPECT_EQ(actual.contiguity.non_overlapping_and_dense, expected.is_non_overlapping_and_dense());
 }
 
 TEST(Geometry, OfSizesAndStridesIsThatOfATensorThatHasThem) {
