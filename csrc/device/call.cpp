@@ -146,8 +146,28 @@ size_t Call::viewed_argument() const {
   return argument < 0 ? 0 : arguments_.start(size_t(argument));
 }
 
-at::Tensor Call::wrap(at::Tensor inner) {
+Call::ViewedTensor Call::viewed_by(const at::Tensor& inner) const {
   using Kind = OutputMetadata::Kind;
+  const c10::StorageImpl* const buffer = inner.storage().unsafeGetStorageImpl();
+  const auto find = [&](c10::ArrayRef<LazyTensorImpl*> tensors, size_t from) {
+    while (from < tensors.size() &&
+           !(tensors[from] && tensors[from]->state().buffer.unsafeGetStorageImpl() == buffer))
+      ++from;
+    return from;
+  };
+  const c10::ArrayRef<LazyTensorImpl*> arguments = arguments_.tensors(), outputs = wrapped_;
+  if (size_t source = find(arguments, 0); source < arguments.size()) {
+    // Others may be over the same storage, and lie elsewhere in it to each other the next time.
+    const size_t said = find(arguments, viewed_argument());
+    if (said < arguments.size()) source = said;
+    return {Kind::kAliasArgument, source, arguments[source]};
+  }
+  const size_t source = find(outputs, 0);
+  if (source == outputs.size()) return {};
+  return {Kind::kAliasOutput, source, outputs[source]};
+}
+
+at::Tensor Call::wrap(at::Tensor inner) {
   // A random operator of another device may leave its seed on the host, for its gradient.
   const bool left_on_host =
       !operation_ && inner.defined() && inner.is_cpu() && !execution_device().is_cpu();
@@ -172,24 +192,7 @@ at::Tensor Call::wrap(at::Tensor inner) {
       return tensor_argument(i);
     }
   }
-  // A new tensor: on a storage of its own, or a view of an argument or of an output before it.
-  Kind kind = Kind::kFresh;
-  size_t source = 0;
-  const LazyTensorImpl* base = nullptr;
-  const c10::StorageImpl* buffer = inner.storage().unsafeGetStorageImpl();
-  const auto find_base = [&](LazyTensorImpl* const* tensors, size_t from, size_t count,
-                             Kind found) {
-    for (size_t i = from; i < count && !base; ++i) {
-      if (!tensors[i] || tensors[i]->state().buffer.unsafeGetStorageImpl() != buffer) continue;
-      kind = found;
-      source = i;
-      base = tensors[i];
-    }
-  };
-  // Others may be over the same storage, and lie elsewhere in it to each other the next time.
-  find_base(arguments.data(), viewed_argument(), arguments.size(), Kind::kAliasArgument);
-  find_base(arguments.data(), 0, arguments.size(), Kind::kAliasArgument);
-  find_base(wrapped_.data(), 0, wrapped_.size(), Kind::kAliasOutput);
+  const auto [kind, source, base] = viewed_by(inner);
   at::Tensor wrapped;
   if (base) {
     wrapped = wrap_inner_view(std::move(inner), base->storage(), base->key_set());

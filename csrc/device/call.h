@@ -98,6 +98,14 @@ class Call {
   at::Tensor tensor_argument(size_t index) const;
   // Where the tensors begin that the next output may be a view of.
   size_t viewed_argument() const;
+  // What an output is over that is no argument: a storage of its own, or that of an argument or of
+  // an output before it.
+  struct ViewedTensor {
+    OutputMetadata::Kind kind = OutputMetadata::Kind::kFresh;
+    size_t source = 0;
+    const LazyTensorImpl* base = nullptr;
+  };
+  ViewedTensor viewed_by(const at::Tensor& inner) const;
 
   const OperatorInfo& op_;
   Recorder& recorder_;

@@ -82,12 +82,12 @@ void InspectedArguments::inspect(const c10::IValue& value) {
 DispatchMode InspectedArguments::dispatch_mode() {
   if (has(kFakeTensor)) return DispatchMode::kMeta;
   const bool fills = op_.random || op_.uninitialized || has(kGenerator);
-  const bool recordable = op_.deferrable && !fills &&
-                          !has_any(kExported | kWithoutWords | kOtherIndex | kElsewhere) &&
-                          !rebinds_twice() && !(op_.dynamic_with_mask && has(kMask));
+  const bool recordable =
+      op_.deferrable && !fills && !has_any(kExported | kWithoutWords | kOtherIndex | kElsewhere) &&
+      !(op_.may_rebind && rebinds_twice()) && !(op_.dynamic_with_mask && has(kMask));
   const bool raises = op_.index_rule != IndexRule::kNone && recordable && index_out_of_range();
   if (recordable && !raises)
-    return is_moving_view() ? DispatchMode::kUntraced : DispatchMode::kTraced;
+    return op_.picks_part && is_moving_view() ? DispatchMode::kUntraced : DispatchMode::kTraced;
   // What only makes or fills memory that the window does not know can run before it.
   if (fills && op_.effects->known && !has(kInWindow) && !has(kExported))
     return DispatchMode::kUntraced;
@@ -98,7 +98,7 @@ DispatchMode InspectedArguments::dispatch_mode() {
 
 // A storage that is resized by a deferred operation has its new memory only when that has run.
 bool InspectedArguments::is_moving_view() const {
-  if (!op_.picks_part || !tensors_[0]) return false;
+  if (!tensors_[0]) return false;
   const LazyTensorImpl& viewed = *tensors_[0];
   StorageState& state = viewed.state();
   return recorder_.makes_view_at_call(state, integers_) &&
@@ -207,7 +207,6 @@ void InspectedArguments::poison_again() {
 // An argument may be given twice. Where one of the two is resized or moved, only running it shows
 // what the other becomes.
 bool InspectedArguments::rebinds_twice() const {
-  if (!op_.may_rebind) return false;
   // Beside out= arguments, which come last, what is only read may be given twice.
   const auto may_be_rebound = [&](size_t tensor) {
     const auto& arguments = op_.handle.schema().arguments();

@@ -136,8 +136,8 @@ class InspectedArguments {
   std::optional<IndexRange> range_of(int64_t dim, bool or_from_end) const;
 
   void heal(LazyTensorImpl& impl);
-  bool rebinds_twice() const;
-  bool is_moving_view() const;  // see ViewHistory
+  bool rebinds_twice() const;   // of an operator that may
+  bool is_moving_view() const;  // of one that picks a part, see ViewHistory
   template <class Visit>
   void for_each_written(const Visit& visit) const;
 

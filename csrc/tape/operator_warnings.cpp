@@ -66,7 +66,7 @@ void give_warnings(WarningsId warnings) {
 
 void CollectWarnings::process(const c10::Warning& warning) {
   into_.push_back(warning);
-  before_.process(warning);
+  before_->process(warning);
 }
 
 void SilenceRememberedWarnings::process(const c10::Warning& warning) {

@@ -25,13 +25,18 @@ void give_warnings(WarningsId warnings);
 class CollectWarnings final : public c10::WarningHandler {
  public:
   explicit CollectWarnings(std::vector<c10::Warning>& into)
-      : into_(into), before_(*c10::WarningUtils::get_warning_handler()), guard_(this) {}
+      : into_(into), before_(c10::WarningUtils::get_warning_handler()) {
+    c10::WarningUtils::set_warning_handler(this);
+  }
+  // PyTorch's guard would ask for the handler once more, at every operation that runs at the call.
+  ~CollectWarnings() override { c10::WarningUtils::set_warning_handler(before_); }
+  CollectWarnings(const CollectWarnings&) = delete;
+  CollectWarnings& operator=(const CollectWarnings&) = delete;
   void process(const c10::Warning& warning) override;
 
  private:
   std::vector<c10::Warning>& into_;
-  c10::WarningHandler& before_;
-  c10::WarningUtils::WarningHandlerGuard guard_;
+  c10::WarningHandler* const before_;
 };
 
 // While it lives, this thread gives no warning that is remembered: who runs deferred operations

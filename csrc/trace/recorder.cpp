@@ -89,7 +89,8 @@ RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_e
   const TraceKey key{state, backward_, device};
   state_version_ = version;
   wait_for_compiles_of(key, lock);
-  KnownTraces* const known = deferring_ ? learner_of(key).start_window(key) : nullptr;
+  learner_of_window_ = key.state.deterministic_algorithms() ? &deterministic_learner_ : &learner_;
+  KnownTraces* const known = deferring_ ? learner_of_window_->start_window(key) : nullptr;
   matcher_.start(known);
   next_look_ = known && may_run_early() ? size_t(config().early_operations) : SIZE_MAX;
   window_.open(key, known ? Window::Mode::kDeferring : Window::Mode::kEager);
@@ -157,7 +158,7 @@ void Recorder::flush_for_another(Flush flush) {
 
 void Recorder::close(RecordingGuard& lock, Flush flush) {
   if (window_.mode() == Window::Mode::kClosed) {
-    learner_of(window_.key()).note_flush(flush.reason);
+    learner_of_window_->note_flush(flush.reason);
     return;
   }
   flushes_.count(flush.name());
@@ -176,7 +177,7 @@ void Recorder::close(RecordingGuard& lock, Flush flush) {
     if (is_logging()) [[unlikely]]
       log_window(window_, flush, state, version.get());
   }
-  learner_of(window_.key()).note_flush(flush.reason);
+  learner_of_window_->note_flush(flush.reason);
   // Windows that are deferred are not fed to the detector: what it knows ends with them.
   if (window_.was_guessed_wrong()) matcher_.note_wrong_guess();
   const bool eager = window_.mode() == Window::Mode::kEager;
@@ -199,7 +200,7 @@ Recorder::Finished Recorder::finish_window(RecordingGuard& lock, Flush flush) {
     keep_error(window_.run(lock, *version, flush.profiled));
     trace->note_run();
     matcher_.note_run(*trace);
-    learner_of(window_.key()).note_repeated(window_.tape(), *trace);
+    learner_of_window_->note_repeated(window_.tape(), *trace);
     return {WindowState::kHot, trace->shared_from_this(), version};
   }
   record_profile(flush.automatic());

@@ -97,12 +97,9 @@ class Recorder {
   static Recorder& lease_for_thread();
   // Another thread has the recorder from now on.
   void begin_thread();
-  Learner& learner_of(const TraceKey& key) {
-    return key.state.deterministic_algorithms() ? deterministic_learner_ : learner_;
-  }
   WindowState record_profile(std::optional<FlushReason> automatic) {
     if (!deferring_) return WindowState::kCold;
-    return learner_of(window_.key()).record_profile(window_, automatic);
+    return learner_of_window_->record_profile(window_, automatic);
   }
   using Others = c10::SmallVector<Recorder*, 1>;
   void resolve_unusual(const ValueBinding& binding, StorageState& storage, bool writes);
@@ -153,11 +150,11 @@ class Recorder {
 
   std::optional<FlushReason> eager_end() {
     if (period_.at_boundary()) return FlushReason::kPeriod;
-    return deferring_ ? learner_of(window_.key()).at_seam(window_) : std::nullopt;
+    return deferring_ ? learner_of_window_->at_seam(window_) : std::nullopt;
   }
   std::optional<FlushReason> deferred_end() {
     const auto reason = matcher_.must_flush(window_.tape());
-    return reason && learner_of(window_.key()).ends_there(window_, *reason) ? reason : std::nullopt;
+    return reason && learner_of_window_->ends_there(window_, *reason) ? reason : std::nullopt;
   }
 
   // --- Ends of windows; the lock is held, and released while the window runs
@@ -187,9 +184,10 @@ class Recorder {
   size_t next_look_ = SIZE_MAX;  // at its device, when it has so many operations
   Learner learner_{Learner::Mode::kShared};
   Learner deterministic_learner_{Learner::Mode::kDeterministic};
-  bool deferring_ = true;       // see set_deferring()
-  PeriodDetector period_;       // fed with eager windows
-  bool backward_ = false;       // at the last operation
+  Learner* learner_of_window_ = &learner_;  // of the open one, or the one before
+  bool deferring_ = true;                   // see set_deferring()
+  PeriodDetector period_;                   // fed with eager windows
+  bool backward_ = false;                   // at the last operation
   uint32_t state_version_ = 0;  // when the window was opened, see GlobalState::Versioned
   std::exception_ptr error_;    // left by a deferred operation, raised at the next sync
   Metrics::OfThread& counters_ = metrics().of_new_thread();
