@@ -222,12 +222,12 @@ std::vector<LoweredKernel> choose_loops(Draft draft, const LowerContext& context
   const Axis lanes = context.is_cuda() ? usual_lanes(draft).axis : Axis::kReduction;
   Draft ordered = draft;
   if (context.is_cuda()) put_longest_outermost(ordered);
-  const std::optional<int64_t> chunk = chunk_of_long_reduction(ordered, lanes, context.is_cuda());
-  if (!chunk) {
+  const std::optional<Chunks> chunks = chunks_of_long_reduction(ordered, lanes, context.is_cuda());
+  if (!chunks) {
     kernels.push_back(Finisher(std::move(draft), context).finish());
     return kernels;
   }
-  CutReduction cut = cut_reduction(std::move(ordered), lanes, *chunk);
+  CutReduction cut = cut_reduction(std::move(ordered), lanes, *chunks);
   kernels.push_back(Finisher(std::move(cut.chunks), context, cut.total, cut.lanes).finish());
   kernels.push_back(Finisher(std::move(cut.combination), context).finish());
   for (LoweredKernel& kernel : kernels) kernel.partial_elements = cut.partial_elements;

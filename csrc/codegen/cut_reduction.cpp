@@ -20,11 +20,12 @@ constexpr int64_t kChunk = 16384;
 // Reductions shorter than this are one work item.
 constexpr int64_t kLongReduction = 4 * kChunk;
 // A GPU with fewer work items idles; where there is much to do it wants more of them, so that
-// those who end early find another. A chunk of fewer steps is not worth one; those of columns are
-// of a whole warp of them.
+// those who end early find another. A chunk is not worth one where a thread has fewer steps, or
+// fewer steps of columns, of which a chunk's are a whole warp's; nor where it has this many bytes.
 constexpr int64_t kLeastCudaWorkItems = 256;
 constexpr int64_t kCudaWorkItems = 2048;
-constexpr int64_t kLeastCudaRowSteps = 8192;
+constexpr int64_t kLeastCudaRowSteps = 8;
+constexpr int64_t kCudaRowBytes = 64;
 constexpr int64_t kLeastCudaColumnSteps = 64;
 // Chunks begin where packets do if the whole does.
 constexpr int64_t kChunkMultiple = 64;
@@ -45,11 +46,12 @@ bool can_be_combined(Op op) {
 
 class Cutter {
  public:
-  Cutter(Draft draft, Axis lanes, int64_t chunk)
+  Cutter(Draft draft, Axis lanes, const Chunks& chunks)
       : draft_(std::move(draft)),
         parallel_(parallel_count(draft_)),
-        chunk_axis_(lanes == Axis::kParallel ? parallel_ - 1 : parallel_),
-        chunk_(chunk),
+        chunks_(chunks),
+        first_(lanes == Axis::kParallel ? parallel_ - 1 : parallel_),
+        count_(size_t(chunks.by_outermost) + size_t(chunks.steps > 0)),
         after_(after_reduction(draft_)),
         varying_(varying_axes(draft_)),
         reduced_(reduced_axes(draft_)),
@@ -58,15 +60,16 @@ class Cutter {
   }
 
   CutReduction run() {
-    divide_into_chunks();
+    if (chunks_.by_outermost) count_outermost();
+    if (chunks_.steps > 0) divide_outermost();
     cut_.chunks = draft_;
     cut_.chunks.stores.clear();
     Draft& combination = cut_.combination;
-    for (size_t axis = 0; axis <= parallel_; ++axis)
-      if (axis != chunk_axis_) combination.extents.push_back(draft_.extents[axis]);
+    combination.extents = without_chunks(draft_.extents);
     points_ = c10::multiply_integers(combination.extents);
-    cut_.partial_elements = points_ * draft_.extents[chunk_axis_];
-    combination.extents.push_back(draft_.extents[chunk_axis_]);
+    cut_.partial_elements =
+        c10::multiply_integers(c10::ArrayRef<int64_t>(draft_.extents).slice(0, parallel_ + count_));
+    combination.extents.push_back(points_ == 0 ? 1 : cut_.partial_elements / points_);
     combination.reduced.assign(parallel_, false);
     combination.reduced.push_back(true);
     combination.numbers = draft_.numbers;
@@ -80,34 +83,48 @@ class Cutter {
   }
 
  private:
-  // Behind the parallel axes, or before that of the lanes, comes one that counts chunks.
-  void divide_into_chunks() {
-    if (chunk_ == 1) {  // the outermost axis that is reduced counts them
-      draft_.reduced[parallel_] = false;
-      std::vector<size_t> order(draft_.extents.size());
-      std::iota(order.begin(), order.end(), 0);
-      std::swap(order[chunk_axis_], order[parallel_]);
-      permute_axes(draft_, order);
-      return;
-    }
-    cut_.total = draft_.extents[parallel_];
-    draft_.extents[parallel_] = chunk_;
-    const auto at = [&](auto& axes) { return axes.begin() + long(chunk_axis_); };
-    draft_.extents.insert(at(draft_.extents), divided_up(cut_.total, chunk_));
-    draft_.reduced.insert(at(draft_.reduced), false);
-    for_each_access(draft_, [&](Access& access, Type) {
-      access.strides.insert(at(access.strides), Size::constant(0));
-    });
+  // Chunks are counted by axes [first_, first_ + count_) of the chunks' draft: behind the parallel
+  // axes, or before that of the lanes.
+  bool counts_chunks(size_t axis) const { return axis >= first_ && axis < first_ + count_; }
+
+  // Of what there is for each parallel axis of the chunks' draft.
+  template <class Values>
+  Values without_chunks(const Values& of_axes) const {
+    Values rest;
+    for (size_t axis = 0; axis < parallel_ + count_; ++axis)
+      if (!counts_chunks(axis)) rest.push_back(of_axes[axis]);
+    return rest;
+  }
+
+  // The outermost axis that is reduced counts them.
+  void count_outermost() {
+    draft_.reduced[parallel_] = false;
+    std::vector<size_t> order(draft_.extents.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::swap(order[first_], order[parallel_]);
+    permute_axes(draft_, order);
+  }
+
+  // A new axis counts them.
+  void divide_outermost() {
+    const size_t at = first_ + count_ - 1, divided = parallel_ + count_ - 1;
+    cut_.total = draft_.extents[divided];
+    draft_.extents[divided] = chunks_.steps;
+    const auto insert = [&](auto& of_axes, auto value) {
+      of_axes.insert(of_axes.begin() + long(at), value);
+    };
+    insert(draft_.extents, divided_up(cut_.total, chunks_.steps));
+    insert(draft_.reduced, false);
+    for_each_access(draft_,
+                    [&](Access& access, Type) { insert(access.strides, Size::constant(0)); });
     for (Expr& expr : draft_.exprs)  // the index of a chunk's element is that of the whole
-      if (expr.op == Op::kIndex && expr.dimension >= chunk_axis_) ++expr.dimension;
+      if (expr.op == Op::kIndex && expr.dimension >= at) ++expr.dimension;
   }
 
   // The combination has the parallel axes, and that of the chunks as the one that it reduces.
   Access without_reduced(const Access& access) const {
     Access result = access;
-    result.strides.clear();
-    for (size_t axis = 0; axis <= parallel_; ++axis)
-      if (axis != chunk_axis_) result.strides.push_back(access.strides[axis]);
+    result.strides = without_chunks(access.strides);
     result.strides.push_back(Size::constant(0));
     return result;
   }
@@ -143,7 +160,7 @@ class Cutter {
         expr.access = without_reduced(expr.access);
         if (expr.predicate != kNoPredicate) expr.predicate = in_combination(expr.predicate);
       }
-      if (expr.op == Op::kIndex && expr.dimension > chunk_axis_) --expr.dimension;
+      if (expr.op == Op::kIndex && expr.dimension > first_) expr.dimension -= count_;
     }
     cut_.combination.exprs.push_back(std::move(expr));
     return known = ExprId(cut_.combination.exprs.size()) - 1;
@@ -158,12 +175,13 @@ class Cutter {
     store.buffer = uint32_t(cut_.chunks.buffers.size());
     store.access.strides.assign(cut_.chunks.extents.size(), Size::constant(0));
     int64_t stride = 1;
-    for (size_t axis = parallel_ + 1; axis-- > 0;) {
-      if (axis == chunk_axis_) continue;
-      store.access.strides[axis] = Size::constant(stride);
-      stride *= draft_.extents[axis];
+    for (const bool of_chunks : {false, true}) {  // the points of a chunk lie side by side
+      for (size_t axis = parallel_ + count_; axis-- > 0;) {
+        if (counts_chunks(axis) != of_chunks) continue;
+        store.access.strides[axis] = Size::constant(stride);
+        stride *= draft_.extents[axis];
+      }
     }
-    store.access.strides[chunk_axis_] = Size::constant(points_);
     store.expr = reduction;
     cut_.chunks.stores.push_back(store);
     cut_.chunks.buffers.push_back(partial);
@@ -182,10 +200,10 @@ class Cutter {
   }
 
   Draft draft_;
-  const size_t parallel_;    // axes that the draft has before it is cut
-  const size_t chunk_axis_;  // in the chunks
-  const int64_t chunk_;      // steps of the outermost axis that is reduced
-  int64_t points_ = 1;       // of the parallel axes
+  const size_t parallel_;  // axes that the draft has before it is cut
+  const Chunks chunks_;
+  const size_t first_, count_;  // of the axes that count chunks
+  int64_t points_ = 1;          // of the parallel axes
   const std::vector<bool> after_;
   const std::vector<AxisSet> varying_;
   const AxisSet reduced_;
@@ -211,9 +229,36 @@ bool can_be_cut(const Draft& draft) {
   return reduces;
 }
 
+// That a step of the reduction loads and stores.
+int64_t bytes_of_step(const Draft& draft) {
+  int64_t bytes = 0;
+  for_each_access(draft, [&](const Access& access, Type type) {
+    const auto reduced = c10::ArrayRef<Size>(access.strides).slice(parallel_count(draft));
+    const bool varies = std::ranges::any_of(reduced, [](Size stride) { return !stride.is(0); });
+    if (varies || !access.indirect.empty()) bytes += bytes_of(type);
+  });
+  return std::max<int64_t>(bytes, 1);
+}
+
+// Steps that are worth a chunk whose threads share a row.
+int64_t least_row_steps(const Draft& draft) {
+  const bool nested =
+      draft.extents.size() > parallel_count(draft) + 1 && draft.extents.back() >= kLeastNested;
+  const int64_t threads =
+      nested ? threads_of_long_row(draft.extents.back()) : ThreadLoop::kMostThreads;
+  return threads * std::clamp<int64_t>(kCudaRowBytes / bytes_of_step(draft), 1, kLeastCudaRowSteps);
+}
+
+// So many chunks of the axis, or fewer.
+Chunks divided(const Draft& draft, size_t axis, int64_t chunks) {
+  const int64_t multiple = axis + 1 == draft.extents.size() ? kChunkMultiple : 1;
+  const int64_t steps = divided_up(divided_up(draft.extents[axis], chunks), multiple) * multiple;
+  return {.steps = steps};
+}
+
 }  // namespace
 
-std::optional<int64_t> chunk_of_long_reduction(const Draft& draft, Axis lanes, bool for_cuda) {
+std::optional<Chunks> chunks_of_long_reduction(const Draft& draft, Axis lanes, bool for_cuda) {
   const size_t parallel = parallel_count(draft);
   if (parallel == draft.extents.size() || !can_be_cut(draft)) return {};
   const c10::ArrayRef<int64_t> extents(draft.extents);
@@ -221,23 +266,32 @@ std::optional<int64_t> chunk_of_long_reduction(const Draft& draft, Axis lanes, b
   const bool several = extents.size() > parallel + 1;
   if (!for_cuda) {
     if (parallel != 0 || steps < kLongReduction) return {};
-    return several ? 1 : kChunk;
+    return several ? Chunks{.by_outermost = true} : Chunks{.steps = kChunk};
   }
   int64_t items = c10::multiply_integers(extents.slice(0, parallel));
   if (items == 0) return {};
   if (lanes == Axis::kParallel)
     items = items / extents[parallel - 1] * divided_up(extents[parallel - 1], ThreadLoop::kColumns);
-  int64_t least = kLeastCudaRowSteps;
+  int64_t least = 0;
   if (lanes == Axis::kParallel) {
     // Of fewer columns a block's threads go through more steps at a time.
     const int few = threads_of_few(extents[parallel - 1]);
     least = kLeastCudaColumnSteps * (few > 0 ? ThreadLoop::kColumns / few : 1);
+  } else {
+    least = least_row_steps(draft);
   }
+  const int64_t wanted = std::min(kCudaWorkItems / items, steps / least);
+  if (wanted < 2 || items > kLeastCudaWorkItems) return {};
   const int64_t outermost = extents[parallel];
-  const int64_t chunks = std::min({kCudaWorkItems / items, steps / least, outermost});
-  if (chunks < 2 || items > kLeastCudaWorkItems) return {};
-  const int64_t multiple = several ? 1 : kChunkMultiple;
-  return divided_up(divided_up(outermost, chunks), multiple) * multiple;
+  if (several && lanes == Axis::kReduction && wanted >= 2 * outermost) {
+    Chunks chunks = divided(draft, parallel + 1, wanted / outermost);
+    chunks.by_outermost = true;
+    return chunks;
+  }
+  const int64_t chunks = std::min(wanted, outermost);
+  if (chunks < 2) return {};
+  const Chunks cut = divided(draft, parallel, chunks);
+  return several && cut.steps == 1 ? Chunks{.by_outermost = true} : cut;
 }
 
 void put_longest_outermost(Draft& draft) {
@@ -252,8 +306,8 @@ void put_longest_outermost(Draft& draft) {
   permute_axes(draft, order);
 }
 
-CutReduction cut_reduction(Draft draft, Axis lanes, int64_t chunk) {
-  return Cutter(std::move(draft), lanes, chunk).run();
+CutReduction cut_reduction(Draft draft, Axis lanes, const Chunks& chunks) {
+  return Cutter(std::move(draft), lanes, chunks).run();
 }
 
 }  // namespace torch_lazy::codegen

@@ -8,10 +8,20 @@
 
 namespace torch_lazy::codegen {
 
-// Steps of a chunk along the outermost axis that is reduced, where the draft reduces so much to so
-// few points that it is cut: to one point on the CPU, on CUDA to fewer than keep a device busy. No
-// value may vary after the reduction along what it reduces. `lanes`: along which axes they run.
-std::optional<int64_t> chunk_of_long_reduction(const Draft& draft, Axis lanes, bool for_cuda);
+// How the steps of a reduction are chunks: each index of the outermost axis that is reduced has its
+// own where that is `by_outermost`, and the outermost axis that is left is cut into chunks of so
+// many steps.
+struct Chunks {
+  bool by_outermost = false;
+  int64_t steps = 0;  // 0: it is not cut
+
+  bool operator==(const Chunks&) const = default;
+};
+
+// The chunks of a draft that reduces so much to so few points that it is cut: to one point on the
+// CPU, on CUDA to fewer than keep a device busy. No value may vary after the reduction along what
+// it reduces. `lanes`: along which axes they run.
+std::optional<Chunks> chunks_of_long_reduction(const Draft& draft, Axis lanes, bool for_cuda);
 
 struct CutReduction {
   Draft chunks;       // stores one partial result a chunk
@@ -22,7 +32,7 @@ struct CutReduction {
   Axis lanes = Axis::kReduction;  // of the chunks
 };
 
-CutReduction cut_reduction(Draft draft, Axis lanes, int64_t chunk);
+CutReduction cut_reduction(Draft draft, Axis lanes, const Chunks& chunks);
 
 // Of the axes that are reduced, but the innermost, the longest becomes the one that is cut: each of
 // a GPU's multiprocessors wants a chunk.

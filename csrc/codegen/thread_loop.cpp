@@ -37,8 +37,6 @@ constexpr int64_t kLeastHeldOfRow = 4;    // a quarter, or it does not pay
 // Rows of threads that share the steps of a warp's columns, each with a result at the end. Fewer
 // columns have as many more.
 constexpr int kRowsOfThreads = 8;
-// Reduction dimensions inside of others that are shorter than this leave a block's threads idle.
-constexpr int64_t kLeastNested = 256;
 constexpr int64_t kStepsWorthSharing = 16;
 constexpr int64_t kMostFoldBytes = int64_t{40} * 1024;  // of the 48 KiB that any kernel may have
 // Of both sides of what is transposed; of an element in all loads that are.
@@ -51,6 +49,8 @@ constexpr int64_t kMostBytesOfLargeSquare = 8;
 constexpr int64_t kLeastLargeSquares = 1024;
 // Fewer threads than these in all leave a device idle.
 constexpr int64_t kDeviceThreads = 32768;
+// So many times more are worth a division for each index, and loads of single elements.
+constexpr int64_t kFewThreadsOfRow = ThreadLoop::kMostThreads / 8;
 
 bool runs_along(const Kernel& kernel, Dimensions varying) {
   const size_t lanes = lane_dimension(kernel);
@@ -98,7 +98,7 @@ class Chooser {
     loop_.narrow = is_narrow();
     const bool along_rows = kernel_.axis == Axis::kReduction;
     if (lane_dimension(kernel_) == kNoDimension) return loop_;
-    loop_.flat = kernel_.reduction.size() > 1 && number(kernel_.reduction.back()) < kLeastNested;
+    loop_.flat = kernel_.reduction.size() > 1 && is_inner_short();
     if (!along_rows && !kernel_.reduction.empty()) {
       loop_.threads = threads_of_few(number(kernel_.parallel.back()));
       if (can_share_steps()) loop_.rows = kRowsOfThreads * ThreadLoop::kColumns / loop_.columns();
@@ -126,6 +126,21 @@ class Chooser {
 
  private:
   int64_t number(Size size) const { return size.slot ? sizes_[size_t(size.value)] : size.value; }
+
+  // Whether the innermost of several reduction dimensions leaves threads idle: those of a block, or
+  // most of the device's, since there are few rows.
+  bool is_inner_short() const {
+    const int64_t inner = number(kernel_.reduction.back());
+    if (inner < kLeastNested || kernel_.axis == Axis::kParallel) return inner < kLeastNested;
+    const int64_t threads = threads_of_long_row(inner);
+    return threads <= kFewThreadsOfRow && 2 * rows() * threads <= kDeviceThreads;
+  }
+
+  int64_t rows() const {
+    int64_t rows = 1;
+    for (Size extent : kernel_.parallel) rows *= number(extent);
+    return rows;
+  }
 
   // That threads share.
   int64_t steps() const {
@@ -264,10 +279,8 @@ class Chooser {
       break;
     }
     if (!loop_.holds_row) return;
-    int64_t rows = 1;
-    for (Size extent : kernel_.parallel) rows *= number(extent);
     while (loop_.threads < ThreadLoop::kMostThreads && loop_.threads * packet < extent_ &&
-           2 * rows * loop_.threads <= kDeviceThreads) {
+           2 * rows() * loop_.threads <= kDeviceThreads) {
       loop_.threads *= 2;
     }
     loop_.packets =
@@ -391,6 +404,12 @@ bool is_packet_store(const Kernel& kernel, const Store& store,
 int threads_of_few(int64_t elements) {
   if (elements > kWarp / 2) return 0;
   return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(elements)));
+}
+
+int64_t threads_of_long_row(int64_t elements) {
+  const auto packets = static_cast<uint64_t>(std::max<int64_t>(elements / kMostPacketElements, 1));
+  return std::clamp<int64_t>(static_cast<int64_t>(std::bit_floor(packets)), kWarp,
+                             ThreadLoop::kMostThreads);
 }
 
 ThreadLoop choose_thread_loop(const Kernel& kernel, const std::vector<int64_t>& sizes,

@@ -19,6 +19,13 @@ ThreadLoop choose_thread_loop(const Kernel& kernel, const std::vector<int64_t>& 
 // more; else 0. See ThreadLoop::threads.
 int threads_of_few(int64_t elements);
 
+// Threads that a block has at least for a row of so many elements, where there are few rows.
+int64_t threads_of_long_row(int64_t elements);
+
+// Reduction dimensions inside of others that are shorter leave a block's threads idle, see
+// ThreadLoop::flat.
+constexpr int64_t kLeastNested = 256;
+
 // Threads along x and y of a block, at most. The printed kernel says so to its compiler, which
 // gives out registers accordingly.
 int most_threads(const Kernel& kernel);

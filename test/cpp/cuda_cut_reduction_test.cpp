@@ -110,6 +110,34 @@ TEST(CudaCutReduction, OfWhatIsMaskedByIndex) {
   expect_cut_and_as_eager(window, {sum(window, square, {0, 1})});
 }
 
+// Each row has a number of its own, which keeps the dimensions apart.
+TEST(CudaCutReduction, OfFewRowsThatAreLong) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({3, 40001}));
+  const Handle bias = window.input(at::randn({3, 1}));
+  const Handle biased = window.call("aten::add", "Tensor", {x, bias, 1})[0];
+
+  expect_cut_and_as_eager(window, {biased, sum(window, biased, {0, 1})});
+}
+
+TEST(CudaCutReduction, OfFewRowsThatAreLongInEachOfSeveralBatches) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({5, 2, 30011}));
+  const Handle bias = window.input(at::randn({2, 1}));
+  const Handle biased = window.call("aten::add", "Tensor", {x, bias, 1})[0];
+
+  expect_cut_and_as_eager(window, {sum(window, biased, {1, 2})});
+}
+
+TEST(CudaCutReduction, OfFewRowsThatAreLongAndMaskedByIndex) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({2, 7, 5000}));
+  const Handle lower = window.call("aten::tril", "", {x, 2000})[0];
+  const Handle square = window.call("aten::mul", "Tensor", {lower, x})[0];
+
+  expect_cut_and_as_eager(window, {sum(window, square, {0, 1, 2})});
+}
+
 std::vector<int64_t> in_order_of_chunks(std::vector<int64_t> reduced) {
   codegen::Draft draft;
   draft.reduced.assign(reduced.size(), true);
@@ -123,8 +151,7 @@ TEST(CudaCutReduction, ChunksAreOfTheLongestDimensionButTheLast) {
   EXPECT_EQ(in_order_of_chunks({16, 8, 100000}), (std::vector<int64_t>{16, 8, 100000}));
 }
 
-// Steps of the outermost dimension in a chunk.
-std::optional<int64_t> chunk_of_sum(std::vector<int64_t> reduced) {
+std::optional<codegen::Chunks> chunks_of_sum(std::vector<int64_t> reduced) {
   codegen::Draft draft;
   draft.reduced.assign(reduced.size(), true);
   draft.extents = std::move(reduced);
@@ -133,14 +160,20 @@ std::optional<int64_t> chunk_of_sum(std::vector<int64_t> reduced) {
   draft.exprs.push_back(load);
   draft.exprs.push_back(
       {.op = codegen::Op::kReduceSum, .type = codegen::Type::kFloat, .arguments = {0}});
-  return codegen::chunk_of_long_reduction(draft, codegen::Axis::kReduction, /*for_cuda=*/true);
+  return codegen::chunks_of_long_reduction(draft, codegen::Axis::kReduction, /*for_cuda=*/true);
 }
 
 TEST(CudaCutReduction, ChunksAreSoManyStepsThatEachIsWorthOne) {
-  EXPECT_EQ(chunk_of_sum({65536, 30}), 274) << "of 8,220 elements";
-  EXPECT_EQ(chunk_of_sum({65537, 30}), 274) << "the last has fewer";
-  EXPECT_EQ(chunk_of_sum({300, 512, 512}), 1);
-  EXPECT_EQ(chunk_of_sum({100, 50}), std::nullopt);
+  using codegen::Chunks;
+  EXPECT_EQ(chunks_of_sum({65536, 30}), Chunks{.steps = 274}) << "of 8,220 elements";
+  EXPECT_EQ(chunks_of_sum({65537, 30}), Chunks{.steps = 274}) << "the last has fewer";
+  EXPECT_EQ(chunks_of_sum({1700, 512, 512}), Chunks{.by_outermost = true});
+  EXPECT_EQ(chunks_of_sum({100, 50}), std::nullopt);
+}
+
+TEST(CudaCutReduction, FewOuterStepsHaveTheInnerOnesCutToo) {
+  EXPECT_EQ(chunks_of_sum({4, 836325}), (codegen::Chunks{.by_outermost = true, .steps = 8256}));
+  EXPECT_EQ(chunks_of_sum({30, 19, 665}), (codegen::Chunks{.by_outermost = true, .steps = 1}));
 }
 
 }  // namespace
