@@ -4,20 +4,37 @@
 #include <set>
 #include <vector>
 
+#include "codegen/thread_loop.h"
+#include "plan/kernel_bytes.h"
+
 namespace torch_lazy {
 namespace {
 
-// Most devices have a hundred multiprocessors or more: so few blocks leave them idle.
-constexpr int64_t kFewWorkItems = 32;
+// Fewer leave most devices idle, which have a hundred multiprocessors or more.
+constexpr int64_t kFewThreads = 32768;
 // Each waits for memory, about half a microsecond. Starting another kernel takes some of these.
 constexpr int64_t kManySteps = 32;
+// A multiprocessor moves these in as long.
+constexpr int64_t kManyBytes = int64_t{1} << 20;
+
+// That share a work item.
+int64_t threads_of_item(const codegen::LoweredKernel& lowered) {
+  const codegen::Kernel& kernel = lowered.kernel;
+  const codegen::ThreadLoop& loop = kernel.thread_loop;
+  if (kernel.axis == codegen::Axis::kParallel) return int64_t{loop.rows} * loop.columns();
+  return codegen::threads_of_long_row(loop.flat ? lowered.reduction_steps()
+                                                : lowered.number(kernel.reduction.back()));
+}
 
 // In a sweep, that a thread makes one after the other.
 int64_t steps_of_thread(const codegen::LoweredKernel& lowered) {
   const codegen::ThreadLoop& loop = lowered.kernel.thread_loop;
-  const bool along_rows = lowered.kernel.axis == codegen::Axis::kReduction;
-  const int64_t threads = along_rows ? codegen::ThreadLoop::kMostThreads : loop.rows;
-  return lowered.reduction_steps() / (threads * loop.packet * loop.packets);
+  if (lowered.kernel.axis == codegen::Axis::kParallel) return lowered.reduction_steps() / loop.rows;
+  // A long row may have no packet in registers.
+  const int packets = loop.is_long_row()
+                          ? std::max(loop.packets, codegen::ThreadLoop::kStreamedPackets)
+                          : loop.packets;
+  return lowered.reduction_steps() / (threads_of_item(lowered) * loop.packet * packets);
 }
 
 }  // namespace
@@ -26,7 +43,10 @@ NodeId first_behind_few_long_rows(const CoreGraph& graph, const FusionGroup& gro
                                   const codegen::LoweredKernel& kernel) {
   const codegen::ThreadLoop& loop = kernel.kernel.thread_loop;
   const bool read_once = loop.holds_row && !loop.has_rest;
-  if (read_once || kernel.work_items > kFewWorkItems || steps_of_thread(kernel) < kManySteps)
+  if (read_once || kernel.kernel.reduction.empty() || kernel.work_items == 0 ||
+      kernel.work_items * threads_of_item(kernel) > kFewThreads)
+    return kNoId;
+  if (steps_of_thread(kernel) < kManySteps && bytes_moved(kernel) < kManyBytes * kernel.work_items)
     return kNoId;
   std::vector<NodeId> nodes = group.inlined;
   nodes.insert(nodes.end(), group.nodes.begin(), group.nodes.end());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emulated_plan.h"
+#include "plan/few_long_rows.h"
 
 namespace torch_lazy {
 namespace {
@@ -187,6 +188,18 @@ TEST(CudaFewLongRows, MayBeColumns) {
   const Handle centered = window.call("aten::sub", "Tensor", {x, mean, 1})[0];
 
   EXPECT_EQ(run_as_eager(window, {centered}).kernels.size(), 3u);
+}
+
+// A row that lies in shared memory as far as it goes, and not at all in registers.
+TEST(CudaFewLongRows, MayBeTooWideForRegisters) {
+  codegen::LoweredKernel row;
+  row.kernel.axis = codegen::Axis::kReduction;
+  row.kernel.reduction = {codegen::Size::constant(40000)};
+  row.kernel.thread_loop = {
+      .packet = 4, .packets = 0, .holds_row = true, .shared_packets = 2, .has_rest = true};
+  row.work_items = 1;
+
+  EXPECT_EQ(first_behind_few_long_rows({}, {}, row), kNoId) << "it has few steps";
 }
 
 TEST(CudaFewLongRows, AreNormalizedInOneKernelWhereTheyAreShort) {
