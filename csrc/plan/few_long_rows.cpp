@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kFewThreads = 32768;
 // Each waits for memory, about half a microsecond. Starting another kernel takes some of these.
 constexpr int64_t kManySteps = 32;
-// A multiprocessor moves these in as long.
-constexpr int64_t kManyBytes = int64_t{1} << 20;
+// A multiprocessor moves these in twice as long.
+constexpr int64_t kManyBytes = int64_t{2} << 20;
 
 // That share a work item.
 int64_t threads_of_item(const codegen::LoweredKernel& lowered) {
@@ -42,12 +42,12 @@ int64_t steps_of_thread(const codegen::LoweredKernel& lowered) {
 NodeId first_behind_few_long_rows(const CoreGraph& graph, const FusionGroup& group,
                                   const codegen::LoweredKernel& kernel) {
   const codegen::ThreadLoop& loop = kernel.kernel.thread_loop;
-  const bool read_once = loop.holds_row && !loop.has_rest;
-  if (read_once || kernel.kernel.reduction.empty() || kernel.work_items == 0 ||
+  if (kernel.kernel.reduction.empty() || kernel.work_items == 0 ||
       kernel.work_items * threads_of_item(kernel) > kFewThreads)
     return kNoId;
-  if (steps_of_thread(kernel) < kManySteps && bytes_moved(kernel) < kManyBytes * kernel.work_items)
-    return kNoId;
+  const bool read_once = loop.holds_row && !loop.has_rest;
+  const bool many_steps = !read_once && steps_of_thread(kernel) >= kManySteps;
+  if (!many_steps && bytes_moved(kernel) < kManyBytes * kernel.work_items) return kNoId;
   std::vector<NodeId> nodes = group.inlined;
   nodes.insert(nodes.end(), group.nodes.begin(), group.nodes.end());
   std::ranges::sort(nodes);
