@@ -46,8 +46,8 @@ void wrap_results(Call& call, const c10::FunctionSchema& schema, size_t base,
       const int source = call.op().returned_arguments[i];
       value = source >= 0 ? call.argument(size_t(source)) : call.wrap(std::move(value).toTensor());
     } else {
-      value =
-          replace_tensors(value, [&call](const at::Tensor& tensor) { return call.wrap(tensor); });
+      value = replace_tensors(
+          value, [&call](const at::Tensor& tensor) { return call.wrap(at::Tensor(tensor)); });
     }
   }
 }

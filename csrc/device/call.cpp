@@ -158,8 +158,9 @@ Call::ViewedTensor Call::viewed_by(const at::Tensor& inner) const {
   const c10::ArrayRef<LazyTensorImpl*> arguments = arguments_.tensors(), outputs = wrapped_;
   if (size_t source = find(arguments, 0); source < arguments.size()) {
     // Others may be over the same storage, and lie elsewhere in it to each other the next time.
-    const size_t said = find(arguments, viewed_argument());
-    if (said < arguments.size()) source = said;
+    if (arguments.size() > 1)
+      if (const size_t said = find(arguments, viewed_argument()); said < arguments.size())
+        source = said;
     return {Kind::kAliasArgument, source, arguments[source]};
   }
   const size_t source = find(outputs, 0);
@@ -167,14 +168,14 @@ Call::ViewedTensor Call::viewed_by(const at::Tensor& inner) const {
   return {Kind::kAliasOutput, source, outputs[source]};
 }
 
-at::Tensor Call::wrap(at::Tensor inner) {
+at::Tensor Call::wrap(at::Tensor&& inner) {
   // A random operator of another device may leave its seed on the host, for its gradient.
   const bool left_on_host =
       !operation_ && inner.defined() && inner.is_cpu() && !execution_device().is_cpu();
   if (!inner.defined() || arguments_.makes_elsewhere() || left_on_host) {
     if (operation_) operation_->undefined_output();
     wrapped_.push_back(nullptr);
-    return inner;
+    return std::move(inner);
   }
   // A tensor of zeros without memory; here it gets some.
   if (inner._is_zerotensor()) inner = at::zeros(inner.sizes(), inner.options());

@@ -74,7 +74,7 @@ class Call {
       return results;
     }
   }
-  at::Tensor wrap(at::Tensor inner);
+  at::Tensor wrap(at::Tensor&& inner);
   // The return is the argument itself: the first form makes no reference to it.
   void record_argument(size_t schema_argument);
   at::Tensor argument(size_t schema_argument);

@@ -33,17 +33,16 @@ c10::DispatchKeySet keys_of_new_tensor() {
   return c10::InferenceMode::is_enabled() ? in_inference : usual;
 }
 
-at::Tensor finish_wrapping(at::Tensor lazy, at::Tensor inner) {
+void take_over(const at::Tensor& lazy, at::Tensor&& inner) {
   auto& impl = *static_cast<LazyTensorImpl*>(lazy.unsafeGetTensorImpl());
   const c10::TensorImpl& source = *inner.unsafeGetTensorImpl();
   impl.take_geometry(source);
-  const uint8_t flags = tensor_flags(source);
-  if (flags & (kConj | kNeg) || tensor_flags(impl) & (kConj | kNeg)) {
-    impl._set_conj((flags & kConj) != 0);
-    impl._set_neg((flags & kNeg) != 0);
+  constexpr c10::DispatchKeySet kBits{c10::DispatchKey::Conjugate, c10::DispatchKey::Negative};
+  if ((source.key_set() | impl.key_set()).has_any(kBits)) [[unlikely]] {
+    impl._set_conj(source.key_set().has(c10::DispatchKey::Conjugate));
+    impl._set_neg(source.key_set().has(c10::DispatchKey::Negative));
   }
   impl.set_inner(std::move(inner));
-  return lazy;
 }
 
 }  // namespace
@@ -206,17 +205,19 @@ c10::Storage make_buffer(int64_t bytes, c10::DeviceIndex index) {
   return at::empty({bytes}, at::TensorOptions(c10::kByte).device(device)).storage();
 }
 
-at::Tensor wrap_inner(at::Tensor inner) {
+at::Tensor wrap_inner(at::Tensor&& inner) {
   at::Tensor lazy =
       at::detail::make_tensor<LazyTensorImpl>(make_lazy_storage(inner.storage()), inner.dtype());
-  return finish_wrapping(std::move(lazy), std::move(inner));
+  take_over(lazy, std::move(inner));
+  return lazy;
 }
 
-at::Tensor wrap_inner_view(at::Tensor inner, const c10::Storage& storage,
+at::Tensor wrap_inner_view(at::Tensor&& inner, const c10::Storage& storage,
                            c10::DispatchKeySet base_keys) {
   at::Tensor lazy = at::detail::make_tensor<LazyTensorImpl>(
       c10::TensorImpl::VIEW, c10::Storage(storage), base_keys, inner.dtype());
-  return finish_wrapping(std::move(lazy), std::move(inner));
+  take_over(lazy, std::move(inner));
+  return lazy;
 }
 
 }  // namespace torch_lazy

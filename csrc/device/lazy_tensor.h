@@ -140,9 +140,10 @@ inline uint8_t tensor_flags(const c10::TensorImpl& impl) {
 // Memory of the backend behind lazy:`index`, -1 being the current one.
 c10::Storage make_buffer(int64_t bytes, c10::DeviceIndex index);
 
-// A lazy tensor over a tensor of the backend, on a storage of its own or on that of a view's base.
-at::Tensor wrap_inner(at::Tensor inner);
-at::Tensor wrap_inner_view(at::Tensor inner, const c10::Storage& storage,
+// A lazy tensor over a tensor of the backend, which it takes, on a storage of its own or on that of
+// a view's base.
+at::Tensor wrap_inner(at::Tensor&& inner);
+at::Tensor wrap_inner_view(at::Tensor&& inner, const c10::Storage& storage,
                            c10::DispatchKeySet base_keys);
 
 }  // namespace torch_lazy

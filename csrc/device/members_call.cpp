@@ -157,11 +157,12 @@ class MembersCall {
   at::Tensor wrap_strided(const at::Tensor& inner, const Part* part) {
     at::Tensor wrapped;
     if (!part) {
-      wrapped = wrap_inner(is_offloaded() ? adopted_from_host(inner, device_) : inner);
+      wrapped = wrap_inner(is_offloaded() ? adopted_from_host(inner, device_) : at::Tensor(inner));
     } else if (part->lazy.defined()) {
       LazyTensorImpl& base = *lazy_impl(part->lazy);
-      wrapped = wrap_inner_view(is_offloaded() ? viewed_on_device(inner, base.inner()) : inner,
-                                base.storage(), base.key_set());
+      wrapped = wrap_inner_view(
+          is_offloaded() ? viewed_on_device(inner, base.inner()) : at::Tensor(inner),
+          base.storage(), base.key_set());
     } else {
       return wrap_strided(inner.clone(), nullptr);
     }

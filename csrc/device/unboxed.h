@@ -91,7 +91,7 @@ struct Results;
 
 template <>
 struct Results<at::Tensor> {
-  static at::Tensor wrap(Call& call, at::Tensor inner) { return call.wrap(std::move(inner)); }
+  static at::Tensor wrap(Call& call, at::Tensor&& inner) { return call.wrap(std::move(inner)); }
   static at::Tensor deferred(std::span<at::Tensor> outputs) { return std::move(outputs[0]); }
 };
 

@@ -45,9 +45,10 @@ class Learner {
   // An operation was added to an eager window: the seam that it has come to, if it shall be flushed
   // there.
   std::optional<FlushReason> at_seam(Window& window) {
-    if (!window.slots_valid() || config().defer == Defer::kNever) return std::nullopt;
-    const auto seam = seams_.find(window.tape());
-    if (!seam || !stretches_.are_parted(window.tape())) return std::nullopt;
+    const auto seam = seams_.find(window.tape());  // asked first: most learners have none
+    if (!seam || !window.slots_valid() || config().defer == Defer::kNever ||
+        !stretches_.are_parted(window.tape()))
+      return std::nullopt;
     return seams_.reach(*seam);
   }
   // A deferring window has come to an end, where the matcher wants it flushed for that reason.

@@ -138,14 +138,18 @@ class Recorder {
   void look_at_device(RecordingGuard& lock);
   // An operation was added: flushes where the window has reached its period, a seam or a limit.
   void flush_if_due(RecordingGuard& lock, bool deferred) {
-    if (const auto reason = deferred ? deferred_end() : eager_end())
+    if (const auto reason = due(deferred)) [[unlikely]]
       close(lock, {*reason});
-    else if (int64_t(window_.tape().size()) >=
-             config().window_operations.load(std::memory_order_relaxed))
-      close(lock, {FlushReason::kOperationsLimit});
-    else if (window_.mode() == Window::Mode::kDeferring &&
-             window_.held_bytes() > window_.most_held_bytes())
-      close(lock, {FlushReason::kBytesLimit});
+  }
+  std::optional<FlushReason> due(bool deferred) {
+    if (const auto reason = deferred ? deferred_end() : eager_end()) return reason;
+    if (int64_t(window_.tape().size()) >=
+        config().window_operations.load(std::memory_order_relaxed))
+      return FlushReason::kOperationsLimit;
+    if (window_.mode() == Window::Mode::kDeferring &&
+        window_.held_bytes() > window_.most_held_bytes())
+      return FlushReason::kBytesLimit;
+    return std::nullopt;
   }
 
   std::optional<FlushReason> eager_end() {
