@@ -49,7 +49,10 @@ TEST(MoveBiases, AKernelThatReadsTheProductAddsTheBias) {
 
 TEST(MoveBiases, TheValuesStayTheSame) {
   const std::string text = text_of(kExp);
-  const std::vector<at::Tensor> inputs = {at::randn({4}), at::randn({3, 5}), at::randn({5, 4})};
+  // Sixteenths, whose products and sums are exact.
+  const std::vector<at::Tensor> inputs = {at::arange(4, at::kFloat) / 16,
+                                          at::arange(15, at::kFloat).view({3, 5}) / 16,
+                                          at::arange(20, at::kFloat).view({5, 4}) / 16};
 
   const at::Tensor before = evaluate(*parse_graph(text), inputs).at(0);
   const at::Tensor after = evaluate(*move_biases(parse_graph(text)), inputs).at(0);
