@@ -19,14 +19,14 @@ namespace {
 constexpr int64_t kChunk = 16384;
 // Reductions shorter than this are one work item.
 constexpr int64_t kLongReduction = 4 * kChunk;
-// A GPU with fewer work items idles; where there is much to do it wants more of them, so that
-// those who end early find another. A chunk is not worth one where a thread has fewer steps, or
-// fewer steps of columns, of which a chunk's are a whole warp's; nor where it has this many bytes.
-constexpr int64_t kLeastCudaWorkItems = 256;
+// Where there is much to do a GPU wants more work items than fill it, so that those who end early
+// find another.
 constexpr int64_t kCudaWorkItems = 2048;
-constexpr int64_t kLeastCudaRowSteps = 8;
-constexpr int64_t kCudaRowBytes = 64;
+// A chunk of columns, a warp of them, is worth a work item with so many steps. One of rows is where
+// each of its threads has so many, or moves so many bytes.
 constexpr int64_t kLeastCudaColumnSteps = 64;
+constexpr int64_t kStepsOfRowThread = 8;
+constexpr int64_t kBytesOfRowThread = 64;
 // Chunks begin where packets do if the whole does.
 constexpr int64_t kChunkMultiple = 64;
 
@@ -69,7 +69,7 @@ class Cutter {
     points_ = c10::multiply_integers(combination.extents);
     cut_.partial_elements =
         c10::multiply_integers(c10::ArrayRef<int64_t>(draft_.extents).slice(0, parallel_ + count_));
-    combination.extents.push_back(points_ == 0 ? 1 : cut_.partial_elements / points_);
+    combination.extents.push_back(cut_.partial_elements / points_);
     combination.reduced.assign(parallel_, false);
     combination.reduced.push_back(true);
     combination.numbers = draft_.numbers;
@@ -229,7 +229,8 @@ bool can_be_cut(const Draft& draft) {
   return reduces;
 }
 
-// That a step of the reduction loads and stores.
+// That a step of the reduction loads and stores, at most: what varies along the outer axes alone
+// counts in full.
 int64_t bytes_of_step(const Draft& draft) {
   int64_t bytes = 0;
   for_each_access(draft, [&](const Access& access, Type type) {
@@ -246,7 +247,8 @@ int64_t least_row_steps(const Draft& draft) {
       draft.extents.size() > parallel_count(draft) + 1 && draft.extents.back() >= kLeastNested;
   const int64_t threads =
       nested ? threads_of_long_row(draft.extents.back()) : ThreadLoop::kMostThreads;
-  return threads * std::clamp<int64_t>(kCudaRowBytes / bytes_of_step(draft), 1, kLeastCudaRowSteps);
+  return threads *
+         std::clamp<int64_t>(kBytesOfRowThread / bytes_of_step(draft), 1, kStepsOfRowThread);
 }
 
 // So many chunks of the axis, or fewer.
@@ -281,7 +283,7 @@ std::optional<Chunks> chunks_of_long_reduction(const Draft& draft, Axis lanes, b
     least = least_row_steps(draft);
   }
   const int64_t wanted = std::min(kCudaWorkItems / items, steps / least);
-  if (wanted < 2 || items > kLeastCudaWorkItems) return {};
+  if (wanted < 2 || items > kMostItemsToCut) return {};
   const int64_t outermost = extents[parallel];
   if (several && lanes == Axis::kReduction && wanted >= 2 * outermost) {
     Chunks chunks = divided(draft, parallel + 1, wanted / outermost);

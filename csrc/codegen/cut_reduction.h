@@ -18,6 +18,9 @@ struct Chunks {
   bool operator==(const Chunks&) const = default;
 };
 
+// A GPU has enough to do with more work items: then no reduction is cut.
+constexpr int64_t kMostItemsToCut = 256;
+
 // The chunks of a draft that reduces so much to so few points that it is cut: to one point on the
 // CPU, on CUDA to fewer than keep a device busy. No value may vary after the reduction along what
 // it reduces. `lanes`: along which axes they run.
@@ -26,7 +29,7 @@ std::optional<Chunks> chunks_of_long_reduction(const Draft& draft, Axis lanes, b
 struct CutReduction {
   Draft chunks;       // stores one partial result a chunk
   Draft combination;  // reduces the partial results and does what follows
-  // Steps of the whole, where a chunk has several (Kernel::reduction_total); else 0.
+  // Steps of the axis that is cut, as a whole (Kernel::reduction_total); 0 where none is.
   int64_t total = 0;
   int64_t partial_elements = 0;   // of each reduction: chunks, times points
   Axis lanes = Axis::kReduction;  // of the chunks

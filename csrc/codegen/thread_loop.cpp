@@ -49,7 +49,8 @@ constexpr int64_t kMostBytesOfLargeSquare = 8;
 constexpr int64_t kLeastLargeSquares = 1024;
 // Fewer threads than these in all leave a device idle.
 constexpr int64_t kDeviceThreads = 32768;
-// So many times more are worth a division for each index, and loads of single elements.
+// A block that shares all steps has eight times as many threads or more, which is worth a division
+// for each index, and loads of single elements.
 constexpr int64_t kFewThreadsOfRow = ThreadLoop::kMostThreads / 8;
 
 bool runs_along(const Kernel& kernel, Dimensions varying) {
@@ -131,6 +132,7 @@ class Chooser {
   // most of the device's, since there are few rows.
   bool is_inner_short() const {
     const int64_t inner = number(kernel_.reduction.back());
+    if (reduction_steps() <= inner) return false;  // it is the only one with steps
     if (inner < kLeastNested || kernel_.axis == Axis::kParallel) return inner < kLeastNested;
     const int64_t threads = threads_of_long_row(inner);
     return threads <= kFewThreadsOfRow && 2 * rows() * threads <= kDeviceThreads;
@@ -144,7 +146,10 @@ class Chooser {
 
   // That threads share.
   int64_t steps() const {
-    if (!loop_.flat) return number(kernel_.reduction.back());
+    return loop_.flat ? reduction_steps() : number(kernel_.reduction.back());
+  }
+
+  int64_t reduction_steps() const {
     int64_t steps = 1;
     for (Size extent : kernel_.reduction) steps *= number(extent);
     return steps;

@@ -19,7 +19,8 @@ ThreadLoop choose_thread_loop(const Kernel& kernel, const std::vector<int64_t>& 
 // more; else 0. See ThreadLoop::threads.
 int threads_of_few(int64_t elements);
 
-// Threads that a block has at least for a row of so many elements, where there are few rows.
+// Threads that a block has for a row of so many elements where there are few rows, or some more or
+// fewer: what a kernel's loads allow is not known yet.
 int64_t threads_of_long_row(int64_t elements);
 
 // Reduction dimensions inside of others that are shorter leave a block's threads idle, see

@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "codegen/cut_reduction.h"
 #include "codegen/thread_loop.h"
 #include "plan/kernel_bytes.h"
 
@@ -14,7 +15,7 @@ namespace {
 constexpr int64_t kFewThreads = 32768;
 // Each waits for memory, about half a microsecond. Starting another kernel takes some of these.
 constexpr int64_t kManySteps = 32;
-// A multiprocessor moves these in twice as long.
+// Of a block. A multiprocessor takes some thirty microseconds for them.
 constexpr int64_t kManyBytes = int64_t{2} << 20;
 
 // That share a work item.
@@ -22,6 +23,7 @@ int64_t threads_of_item(const codegen::LoweredKernel& lowered) {
   const codegen::Kernel& kernel = lowered.kernel;
   const codegen::ThreadLoop& loop = kernel.thread_loop;
   if (kernel.axis == codegen::Axis::kParallel) return int64_t{loop.rows} * loop.columns();
+  if (loop.threads > 0) return loop.threads;
   return codegen::threads_of_long_row(loop.flat ? lowered.reduction_steps()
                                                 : lowered.number(kernel.reduction.back()));
 }
@@ -43,6 +45,7 @@ NodeId first_behind_few_long_rows(const CoreGraph& graph, const FusionGroup& gro
                                   const codegen::LoweredKernel& kernel) {
   const codegen::ThreadLoop& loop = kernel.kernel.thread_loop;
   if (kernel.kernel.reduction.empty() || kernel.work_items == 0 ||
+      kernel.work_items > codegen::kMostItemsToCut ||
       kernel.work_items * threads_of_item(kernel) > kFewThreads)
     return kNoId;
   const bool read_once = loop.holds_row && !loop.has_rest;

@@ -1,4 +1,4 @@
-// Rows that are too long and too few for a GPU's kernel to go through them several times.
+// Rows that are too long and too few to be one GPU kernel's.
 #pragma once
 
 #include "codegen/lower.h"

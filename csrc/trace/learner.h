@@ -45,9 +45,9 @@ class Learner {
   // An operation was added to an eager window: the seam that it has come to, if it shall be flushed
   // there.
   std::optional<FlushReason> at_seam(Window& window) {
-    const auto seam = seams_.find(window.tape());  // asked first: most learners have none
-    if (!seam || !window.slots_valid() || config().defer == Defer::kNever ||
-        !stretches_.are_parted(window.tape()))
+    if (!window.slots_valid()) return std::nullopt;
+    const auto seam = seams_.find(window.tape());  // most learners have none
+    if (!seam || config().defer == Defer::kNever || !stretches_.are_parted(window.tape()))
       return std::nullopt;
     return seams_.reach(*seam);
   }

@@ -138,6 +138,16 @@ TEST(CudaCutReduction, OfFewRowsThatAreLongAndMaskedByIndex) {
   expect_cut_and_as_eager(window, {sum(window, square, {0, 1, 2})});
 }
 
+// By the index along the dimension that is cut, behind one that counts chunks.
+TEST(CudaCutReduction, OfFewLongRowsThatAreMaskedByIndex) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({3, 40001}));
+  const Handle lower = window.call("aten::tril", "", {x, 20000})[0];
+  const Handle square = window.call("aten::mul", "Tensor", {lower, x})[0];
+
+  expect_cut_and_as_eager(window, {sum(window, square, {0, 1})});
+}
+
 std::vector<int64_t> in_order_of_chunks(std::vector<int64_t> reduced) {
   codegen::Draft draft;
   draft.reduced.assign(reduced.size(), true);

@@ -202,6 +202,38 @@ TEST(CudaFewLongRows, MayBeTooWideForRegisters) {
   EXPECT_EQ(first_behind_few_long_rows({}, {}, row), kNoId) << "it has few steps";
 }
 
+// A row of few steps, along which its only block would move more than two megabytes.
+TEST(CudaFewLongRows, MayBeLongByWhatIsMadeOfThem) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({70000}));
+  std::vector<Handle> values;
+  Handle total = x;
+  for (const char* const name : {"aten::sin", "aten::cos", "aten::tanh", "aten::erf",
+                                 "aten::sigmoid", "aten::exp", "aten::expm1", "aten::atan"}) {
+    values.push_back(window.call(name, "", {x})[0]);
+    total = window.call("aten::add", "Tensor", {total, values.back(), 1})[0];
+  }
+  const Handle mean = window.call("aten::mean", "", {total, c10::IValue()})[0];
+  std::vector<Handle> results;
+  for (const Handle& value : values)
+    results.push_back(window.call("aten::mul", "Tensor", {value, mean})[0]);
+
+  EXPECT_EQ(run_as_eager(window, results).kernels.size(), 3u) << "a sum in two, and the products";
+}
+
+// A block's threads share the steps of all dimensions, where the innermost would keep few busy.
+TEST(CudaFewLongRows, MayHaveAShortInnermostDimension) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({6, 20, 310}).narrow(2, 3, 300));
+  const Handle greatest = window.call("aten::amax", "", {x, std::vector<int64_t>{1, 2}, true})[0];
+  const Handle result = window.call("aten::sub", "Tensor", {x, greatest, 1})[0];
+
+  const EmulatedWindow run = run_as_eager(window, {result});
+
+  ASSERT_EQ(run.kernels.size(), 1u);
+  EXPECT_GE(run.kernels[0].block.x, 512u);
+}
+
 TEST(CudaFewLongRows, AreNormalizedInOneKernelWhereTheyAreShort) {
   TapeBuilder window;
   const Handle x = window.input(at::randn({60, 100}));
