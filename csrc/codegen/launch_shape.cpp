@@ -19,7 +19,13 @@ constexpr int64_t kMostFillings = 4;
 constexpr int64_t kMostElements = 32;
 constexpr int64_t kLeastElements = 4;
 
-// Elements that the lanes of a work item go through, one after the other.
+LaunchShape of_blocks(int64_t x, int64_t y, int64_t wanted, int64_t device_threads) {
+  const int64_t resident = std::max<int64_t>(device_threads / (x * y), 1);
+  return {uint32_t(x), uint32_t(y), uint32_t(std::min(wanted, kMostFillings * resident))};
+}
+
+}  // namespace
+
 int64_t elements_along_lanes(const LoweredKernel& lowered) {
   const Kernel& kernel = lowered.kernel;
   if (kernel.axis == Axis::kReduction)
@@ -28,13 +34,6 @@ int64_t elements_along_lanes(const LoweredKernel& lowered) {
   if (kernel.parallel.empty()) return 1;
   return std::min(lowered.number(kernel.block), lowered.number(kernel.parallel.back()));
 }
-
-LaunchShape of_blocks(int64_t x, int64_t y, int64_t wanted, int64_t device_threads) {
-  const int64_t resident = std::max<int64_t>(device_threads / (x * y), 1);
-  return {uint32_t(x), uint32_t(y), uint32_t(std::min(wanted, kMostFillings * resident))};
-}
-
-}  // namespace
 
 LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits) {
   const ThreadLoop& loop = lowered.kernel.thread_loop;

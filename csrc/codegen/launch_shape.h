@@ -25,6 +25,9 @@ struct LaunchShape {
   bool operator==(const LaunchShape&) const = default;
 };
 
+// Elements that the lanes of a work item go through, one after the other.
+int64_t elements_along_lanes(const LoweredKernel& lowered);
+
 // For all work items of the kernel, [0, work_items). The grid fills the device some times; its
 // blocks go on to the work items beyond.
 TORCH_LAZY_API LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits);

@@ -47,8 +47,6 @@ constexpr int64_t kMostTransposedBytes = 32;
 constexpr int kLargeSquare = 64;
 constexpr int64_t kMostBytesOfLargeSquare = 8;
 constexpr int64_t kLeastLargeSquares = 1024;
-// Fewer threads than these in all leave a device idle.
-constexpr int64_t kDeviceThreads = 32768;
 // A block that shares all steps has eight times as many threads or more, which is worth a division
 // for each index, and loads of single elements.
 constexpr int64_t kFewThreadsOfRow = ThreadLoop::kMostThreads / 8;

@@ -23,6 +23,10 @@ int threads_of_few(int64_t elements);
 // fewer: what a kernel's loads allow is not known yet.
 int64_t threads_of_long_row(int64_t elements);
 
+// Fewer threads than these in all leave most devices idle, which have a hundred multiprocessors or
+// more.
+constexpr int64_t kDeviceThreads = 32768;
+
 // Reduction dimensions inside of others that are shorter leave a block's threads idle, see
 // ThreadLoop::flat.
 constexpr int64_t kLeastNested = 256;

@@ -5,14 +5,13 @@
 #include <vector>
 
 #include "codegen/cut_reduction.h"
+#include "codegen/launch_shape.h"
 #include "codegen/thread_loop.h"
 #include "plan/kernel_bytes.h"
 
 namespace torch_lazy {
 namespace {
 
-// Fewer leave most devices idle, which have a hundred multiprocessors or more.
-constexpr int64_t kFewThreads = 32768;
 // Each waits for memory, about half a microsecond. Starting another kernel takes some of these.
 constexpr int64_t kManySteps = 32;
 // Of a block. A multiprocessor takes some thirty microseconds for them.
@@ -24,8 +23,7 @@ int64_t threads_of_item(const codegen::LoweredKernel& lowered) {
   const codegen::ThreadLoop& loop = kernel.thread_loop;
   if (kernel.axis == codegen::Axis::kParallel) return int64_t{loop.rows} * loop.columns();
   if (loop.threads > 0) return loop.threads;
-  return codegen::threads_of_long_row(loop.flat ? lowered.reduction_steps()
-                                                : lowered.number(kernel.reduction.back()));
+  return codegen::threads_of_long_row(codegen::elements_along_lanes(lowered));
 }
 
 // In a sweep, that a thread makes one after the other.
@@ -46,7 +44,7 @@ NodeId first_behind_few_long_rows(const CoreGraph& graph, const FusionGroup& gro
   const codegen::ThreadLoop& loop = kernel.kernel.thread_loop;
   if (kernel.kernel.reduction.empty() || kernel.work_items == 0 ||
       kernel.work_items > codegen::kMostItemsToCut ||
-      kernel.work_items * threads_of_item(kernel) > kFewThreads)
+      kernel.work_items * threads_of_item(kernel) > codegen::kDeviceThreads)
     return kNoId;
   const bool read_once = loop.holds_row && !loop.has_rest;
   const bool many_steps = !read_once && steps_of_thread(kernel) >= kManySteps;

@@ -100,14 +100,18 @@ TEST(CudaCutReduction, OfColumnsOverTwoDimensions) {
   expect_cut_and_as_eager(window, {sum(window, x, {1, 2})});
 }
 
-// By the index of an element in its row and in its column, which keep dimensions apart.
+// Of what lies below a diagonal: by the indices of an element in its row and in its column.
+Handle squares_below(TapeBuilder& window, const Handle& x, int64_t diagonal) {
+  const Handle lower = window.call("aten::tril", "", {x, diagonal})[0];
+  return window.call("aten::mul", "Tensor", {lower, x})[0];
+}
+
+// The indices keep dimensions apart.
 TEST(CudaCutReduction, OfWhatIsMaskedByIndex) {
   TapeBuilder window;
   const Handle x = window.input(at::randn({1501, 40}));
-  const Handle lower = window.call("aten::tril", "", {x, 3})[0];
-  const Handle square = window.call("aten::mul", "Tensor", {lower, x})[0];
 
-  expect_cut_and_as_eager(window, {sum(window, square, {0, 1})});
+  expect_cut_and_as_eager(window, {sum(window, squares_below(window, x, 3), {0, 1})});
 }
 
 // Each row has a number of its own, which keeps the dimensions apart.
@@ -132,20 +136,16 @@ TEST(CudaCutReduction, OfFewRowsThatAreLongInEachOfSeveralBatches) {
 TEST(CudaCutReduction, OfFewRowsThatAreLongAndMaskedByIndex) {
   TapeBuilder window;
   const Handle x = window.input(at::randn({2, 7, 5000}));
-  const Handle lower = window.call("aten::tril", "", {x, 2000})[0];
-  const Handle square = window.call("aten::mul", "Tensor", {lower, x})[0];
 
-  expect_cut_and_as_eager(window, {sum(window, square, {0, 1, 2})});
+  expect_cut_and_as_eager(window, {sum(window, squares_below(window, x, 2000), {0, 1, 2})});
 }
 
 // By the index along the dimension that is cut, behind one that counts chunks.
 TEST(CudaCutReduction, OfFewLongRowsThatAreMaskedByIndex) {
   TapeBuilder window;
   const Handle x = window.input(at::randn({3, 40001}));
-  const Handle lower = window.call("aten::tril", "", {x, 20000})[0];
-  const Handle square = window.call("aten::mul", "Tensor", {lower, x})[0];
 
-  expect_cut_and_as_eager(window, {sum(window, square, {0, 1})});
+  expect_cut_and_as_eager(window, {sum(window, squares_below(window, x, 20000), {0, 1})});
 }
 
 std::vector<int64_t> in_order_of_chunks(std::vector<int64_t> reduced) {
