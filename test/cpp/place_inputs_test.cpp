@@ -78,6 +78,20 @@ TEST(PlaceInputs, WhatAsStridedLooksAtLiesWhereItDoes) {
   }
 }
 
+TEST(PlaceInputs, AStorageIsAsLargeAsItWasBeforeItWasResized) {
+  TapeBuilder window;
+  at::Tensor base = at::zeros({4});
+  const Handle x = window.input(base), y = window.input(base.narrow(0, 1, 2));
+  window.call("aten::resize_", "", {x, std::vector<int64_t>{9}, c10::IValue()});
+  window.call("aten::relu", "", {y});
+
+  const auto inputs = placed(window);
+
+  EXPECT_EQ(inputs[0].storage, inputs[1].storage);
+  EXPECT_EQ(inputs[0].storage_bytes, 4 * 4);
+  EXPECT_EQ(inputs[1].storage_bytes, 4 * 4);
+}
+
 TEST(PlaceInputs, TwoViewsAtOnePlaceAreOneStorage) {
   TapeBuilder window;
   const at::Tensor base = at::zeros({4, 4});

@@ -43,6 +43,17 @@ def test_other_tensors_on_the_memory_keep_their_shape(device, mutate):
     same_on(device, program)
 
 
+def test_memory_grows_that_a_window_is_given_by_two_tensors(device):
+    def program(where):
+        t = torch.arange(6.0).reshape(2, 3).to(where)
+        view = t[1]
+        assert view.sum() > 0  # the window ends, and both are inputs of the next one
+        t.resize_(30, 50).fill_(3)
+        return t, view * 2
+
+    same_on(device, program)
+
+
 def test_data_is_not_transposed_with_its_tensor(device):
     x = torch.zeros(2, 3, device=device)
     y = x.data
