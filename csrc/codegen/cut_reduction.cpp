@@ -211,8 +211,8 @@ class Cutter {
   CutReduction cut_;
 };
 
-// Whether the results of chunks can be combined, and nothing that varies along the chunks needs
-// them.
+// Whether the results of chunks can be combined, nothing that varies along the chunks needs them,
+// and nothing else than what varies along them is stored along them.
 bool can_be_cut(const Draft& draft) {
   const std::vector<AxisSet> varying = varying_axes(draft);
   const std::vector<bool> after = after_reduction(draft);
@@ -226,7 +226,11 @@ bool can_be_cut(const Draft& draft) {
       return false;
     reduces = true;
   }
-  return reduces;
+  const auto is_repeated_along_chunks = [&](const Store& store) {
+    return (varying[size_t(store.expr)] & reduced) == 0 &&
+           (axes_of(store.access, varying) & reduced) != 0;
+  };
+  return reduces && std::ranges::none_of(draft.stores, is_repeated_along_chunks);
 }
 
 // That a step of the reduction loads and stores, at most: what varies along the outer axes alone

@@ -50,6 +50,14 @@ AxisSet reduced_axes(const Draft& draft) {
   return reduced;
 }
 
+AxisSet axes_of(const Access& access, const std::vector<AxisSet>& of_exprs) {
+  AxisSet set = 0;
+  for (size_t axis = 0; axis < access.strides.size(); ++axis)
+    if (stride(access, axis) != 0) set |= AxisSet(1) << axis;
+  for (const Access::Indirect& indirect : access.indirect) set |= of_exprs[size_t(indirect.index)];
+  return set;
+}
+
 std::vector<AxisSet> varying_axes(const Draft& draft) {
   const AxisSet reduced = reduced_axes(draft);
   std::vector<AxisSet> varying(draft.exprs.size());
@@ -58,10 +66,7 @@ std::vector<AxisSet> varying_axes(const Draft& draft) {
     AxisSet set = 0;
     for (const ExprId argument : expr.arguments) set |= varying[size_t(argument)];
     if (expr.op == Op::kLoad) {
-      for (size_t axis = 0; axis < expr.access.strides.size(); ++axis)
-        if (stride(expr.access, axis) != 0) set |= AxisSet(1) << axis;
-      for (const Access::Indirect& indirect : expr.access.indirect)
-        set |= varying[size_t(indirect.index)];
+      set |= axes_of(expr.access, varying);
       if (expr.predicate != kNoPredicate) set |= varying[size_t(expr.predicate)];
     }
     if (expr.op == Op::kIndex) set |= AxisSet(1) << expr.dimension;

@@ -16,6 +16,9 @@ AxisSet reduced_axes(const Draft& draft);
 // By expression: the axes along which its value changes.
 std::vector<AxisSet> varying_axes(const Draft& draft);
 
+// The axes along which an access moves; `of_exprs`: along which its indices change.
+AxisSet axes_of(const Access& access, const std::vector<AxisSet>& of_exprs);
+
 // By expression: whether it is, or follows from, a reduction.
 std::vector<bool> after_reduction(const Draft& draft);
 

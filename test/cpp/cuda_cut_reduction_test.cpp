@@ -148,6 +148,20 @@ TEST(CudaCutReduction, OfFewLongRowsThatAreMaskedByIndex) {
   expect_cut_and_as_eager(window, {sum(window, squares_below(window, x, 20000), {0, 1})});
 }
 
+// A kernel that combines has no loop over the rows.
+TEST(CudaCutReduction, NotWhereEachRowIsGivenTheResult) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({200, 33}));
+  const Handle total = sum(window, x, {0});
+  const Handle expanded =
+      window.call("aten::expand", "", {total, std::vector<int64_t>{200, 33}, false})[0];
+  const Handle copy = window.call("aten::clone", "", {expanded, c10::MemoryFormat::Contiguous})[0];
+
+  const EmulatedWindow run = testing::run_emulated_as_eager(window, {total, copy}, kGpu);
+
+  EXPECT_FALSE(is_cut(run));
+}
+
 std::vector<int64_t> in_order_of_chunks(std::vector<int64_t> reduced) {
   codegen::Draft draft;
   draft.reduced.assign(reduced.size(), true);

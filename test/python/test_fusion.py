@@ -52,3 +52,12 @@ def test_a_sum_of_columns_and_rows_at_once_has_lanes_along_the_columns(device):
         return (x * torch.arange(3.0, device=where)).sum() + x.sum(0)
 
     same_on(device, program)
+
+
+def test_a_gradient_that_is_one_number_is_written_beside_the_reduction_that_makes_it(device):
+    def program(where):
+        x = torch.linspace(-1, 2, 80000, device=where).view(40000, 2).requires_grad_()
+        (x.mean() * x).mean().backward()
+        return x.grad
+
+    same_on(device, program)
