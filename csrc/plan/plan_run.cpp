@@ -44,6 +44,16 @@ bool is_as_expected(const ExpectedValue& expected, const at::Tensor& made) {
          (expected.strides.empty() || made.strides() == c10::IntArrayRef(expected.strides));
 }
 
+// Where the tensor begins, though it have no elements: a kernel addresses other parts of its memory
+// by it.
+const void* begin_of(const at::Tensor& tensor) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  if (const void* const first = impl.data()) [[likely]]
+    return first;
+  const auto* const memory = static_cast<const char*>(impl.unsafe_storage().data());
+  return memory ? memory + impl.storage_offset() * int64_t(impl.itemsize()) : nullptr;
+}
+
 void copy_between(const at::Tensor& target, const at::Tensor& source) {
   if (!copy_on_device(target, source)) target.copy_(source);
 }
@@ -280,7 +290,7 @@ void* PlanRun::address_of(const BufferLocation& place) {
   using Word = codegen::BufferBinding::Word;
   if (place.arena) return static_cast<char*>(arena_.get()) + place.bytes;
   if (place.word == Word::kNone) [[likely]]
-    return const_cast<void*>(values_[place.slot].unsafeGetTensorImpl()->data());
+    return const_cast<void*>(begin_of(values_[place.slot]));
   if (place.word == Word::kFailures) {
     failure_word_ = launcher_.failure_word();
     return &failure_word_;

@@ -94,6 +94,20 @@ def test_writes_of_a_hot_loop_reach_a_view_that_the_loop_never_touches(device):
     same(base.cpu(), expected)
 
 
+def test_memory_is_written_that_a_window_is_first_given_by_an_empty_view(device):
+    row = numbers(device, 4)
+    empty = row[4:]
+
+    def step():
+        result = empty * 2
+        row.as_strided((2, 4), (0, 1))[1:].add_(1)
+        return result
+
+    hot(step, runs=4)
+
+    same(row.cpu(), numbers("cpu", 4) + 4)
+
+
 def test_overlapping_views_write_in_order(device):
     def program(where):
         base = numbers(where, 8)
