@@ -5,6 +5,7 @@
 #include <torch/csrc/jit/ir/constants.h>
 
 #include <optional>
+#include <unordered_set>
 #include <utility>
 
 #include "ir/print.h"
@@ -207,6 +208,7 @@ class Analyzer {
   void run(const Node& node, AnalyzedNode& analyzed) {
     const c10::Device device = analyzed.kind == Kind::kView ? c10::kCPU : c10::kMeta;
     const c10::OperatorHandle& handle = forms_.of(node).handle;
+    if (handle.schema().argumentIndexWithName("storage_offset")) refuse_copy_of_view(node);
     const bool rebinds = handle.hasTag(at::Tag::inplace_view);
     std::unordered_map<const c10::StorageImpl*, uint32_t> apart;
     std::vector<c10::Storage> kept;  // keeps addresses unique while they name storages
@@ -271,11 +273,26 @@ class Analyzer {
     add_fresh(value, StorageInfo::Origin::kNode);
     result_.storages[storage].reinterpreted = true;
     result_.storages.back().reinterpreted = true;
+    copies_of_views_.insert(value);
+  }
+
+  // Such a copy has the view's elements and nothing of the memory around them.
+  void refuse_copy_of_view(const Node& node) const {
+    for (const Value* argument : node.inputs()) {
+      const auto found = result_.places.find(argument);
+      if (found == result_.places.end()) continue;
+      for (const auto& [root, view] : result_.storages[found->second.storage].roots)
+        if (copies_of_views_.contains(root))
+          unsupported(node,
+                      "it looks for elements beside those of a view of another dtype, or "
+                      "with other bits");
+    }
   }
 
   OperatorForms& forms_;
   StorageAnalysis result_;
   std::vector<Lookup> lookups_;  // by storage
+  std::unordered_set<const Value*> copies_of_views_;
   std::unordered_map<const c10::StorageImpl*, uint32_t> storage_of_;
 };
 

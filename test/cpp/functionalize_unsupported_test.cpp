@@ -66,6 +66,19 @@ TEST(FunctionalizeUnsupported, WritesThroughAViewOfAnotherDtype) {
             "another dtype or with other bits");
 }
 
+TEST(FunctionalizeUnsupported, WhatLiesBesideTheElementsOfAViewOfAnotherDtype) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({2}, at::kComplexFloat));
+  const Handle pairs = window.call("aten::view_as_real", "", {x})[0];
+  const Handle real = window.call("aten::select", "int", {pairs, 1, 0})[0];
+  window.call("aten::as_strided", "",
+              {real, std::vector<int64_t>{2}, std::vector<int64_t>{2}, int64_t{1}});
+
+  EXPECT_EQ(refusal(window, {}),
+            "operator 'aten::as_strided' has no functional form: it looks for elements beside "
+            "those of a view of another dtype, or with other bits");
+}
+
 TEST(FunctionalizeUnsupported, WritesWhereElementsShareMemory) {
   TapeBuilder window;
   const Handle x = window.input(at::randn({4}));
