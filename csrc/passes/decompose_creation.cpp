@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "passes/decompose_rules.h"
+#include "passes/layout.h"
 
 namespace torch_lazy {
 namespace {
@@ -16,6 +17,15 @@ Rule filled_with(int64_t number) {
   return [=](Decomposition& d) { return d.finish(d.full(number, d.output())); };
 }
 
+// Memory that nothing was written to: any values do, the same each time are best. Where elements
+// share memory a kernel's threads would write it at once.
+bool left_empty(Decomposition& d) {
+  const TensorInfo made = d.output();
+  const Layout layout{{made.sizes.begin(), made.sizes.end()},
+                      {made.strides.begin(), made.strides.end()}};
+  return has_distinct_elements(layout) && d.finish(d.full(0, made));
+}
+
 void add_fill_rules(RuleTable& table) {
   table["full"] = filled_with_argument(1);
   table["full_like"] = filled_with_argument(1);
@@ -25,10 +35,9 @@ void add_fill_rules(RuleTable& table) {
   for (const char* name : {"zeros", "zeros_like", "new_zeros", "zero"})
     table[name] = filled_with(0);
   for (const char* name : {"ones", "ones_like", "new_ones"}) table[name] = filled_with(1);
-  // Memory that nothing was written to: any values do, the same each time are best.
   for (const char* name :
        {"empty.memory_format", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
-    table[name] = filled_with(0);
+    table[name] = left_empty;
   table["fill.Tensor"] = [](Decomposition& d) { return d.finish(d.operand(1, d.output().dtype)); };
 }
 

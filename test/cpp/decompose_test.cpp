@@ -43,6 +43,18 @@ TEST(Decompose, MakesResultsOnTheDeviceWhateverNumberComesLast) {
   EXPECT_EQ(made.find("strides=[1], device=cpu"), std::string::npos) << made;
 }
 
+TEST(Decompose, LeavesEmptyTensorsWholeWhoseElementsShareMemory) {
+  const std::string text = R"(graph():
+  %0 : int[] = prim::Constant[value=[3, 3]]()
+  %1 : int[] = prim::Constant[value=[2, 1]]()
+  %2 : NoneType = prim::Constant()
+  %3 : Float(3, 3, strides=[2, 1], device=cpu) = aten::empty_strided(%0, %1, %2, %2, %2, %2)
+  return (%3)
+)";
+
+  EXPECT_EQ(decomposed(text), text);
+}
+
 TEST(Decompose, LeavesLibraryCallsWhole) {
   const std::string text = R"(graph(%a : Float(2, 2, strides=[2, 1], device=cpu)):
   %1 : Float(2, 2, strides=[2, 1], device=cpu) = aten::mm(%a, %a)
