@@ -1,7 +1,5 @@
 #include "device/inspected_arguments.h"
 
-#include <ATen/EmptyTensor.h>
-
 #include "device/fallback_warning.h"
 #include "device/index_bounds.h"
 
@@ -102,8 +100,7 @@ bool InspectedArguments::is_moving_view() const {
   const LazyTensorImpl& viewed = *tensors_[0];
   StorageState& state = viewed.state();
   return recorder_.makes_view_at_call(state, integers_) &&
-         at::detail::computeStorageNbytes(viewed.sizes(), viewed.strides(), viewed.itemsize(),
-                                          size_t(viewed.storage_offset())) <= state.buffer.nbytes();
+         viewed.lazy_storage().nbytes() == state.buffer.nbytes();
 }
 
 template <class Visit>

@@ -159,6 +159,21 @@ def test_a_part_that_the_window_has_written_before_is_read_as_written(device):
     assert_equal(make_step, device)
 
 
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_a_part_of_memory_that_the_window_has_grown_before_is_found(device):
+    def make_step(device):
+        def step(i):
+            data = data_on(device, 4)
+            last = data.as_strided((1,), (1,), 3)
+            synchronize()
+            torch.mul(torch.ones(4, device=device), 2, out=last)
+            return data.as_strided((3,), (2,), 2)
+
+        return step
+
+    assert_equal(make_step, device)
+
+
 @pytest.mark.parametrize("moved", [0, 1, 3])
 def test_as_strided_counts_from_the_start_of_the_storage(device, moved):
     def make_step(device):
