@@ -7,6 +7,7 @@
 
 #include "base/pass_times.h"
 #include "ir/node_operator.h"
+#include "passes/pure_nodes.h"
 #include "plan/arena.h"
 #include "plan/batch_items.h"
 #include "plan/graph_parts.h"
@@ -277,7 +278,21 @@ class Planner {
     ++plan().commands;
   }
 
+  // It needs memory of its own and nothing to compute.
+  bool is_without_elements(NodeId id) const {
+    const std::vector<ValueId>& outputs = node(id).outputs;
+    return !outputs.empty() && is_pure(*node(id).node) &&
+           std::ranges::all_of(outputs, [&](ValueId output) {
+             return !value(output).undefined && value(output).numel() == 0 &&
+                    !builder_.is_on_cpu(output);
+           });
+  }
+
   void emit_library(NodeId id) {
+    if (is_without_elements(id)) {
+      for (const ValueId output : node(id).outputs) builder_.allocate(output, node(id).origin);
+      return;
+    }
     Step call = library_step(id);
     if (options_.operators && emit_operator(id, call)) return;
     LibraryStep step{std::move(call), {}};

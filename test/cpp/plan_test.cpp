@@ -42,6 +42,20 @@ kernel kernel_mul_sum(arena+0, %1, out %8) 4 work items
 )");
 }
 
+TEST(Plan, WhatHasNoElementsIsNotComputed) {
+  EXPECT_EQ(planned(R"(graph(%a : Float(0, 4, strides=[4, 1], device=cpu)):
+  %dims : int[] = prim::Constant[value=[0]]()
+  %keep : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %x : Float(0, 4, strides=[4, 1], device=cpu) = aten::exp(%a)
+  %s : Float(4, strides=[1], device=cpu) = aten::sum(%x, %dims, %keep, %none)
+  return (%s))"),
+            R"(%1 = empty Float [0, 4] strides [4, 1]
+%2 = call aten::sum.dim_IntList  # frees %1
+0 kernels, 1 library calls, 0 copies, arena of 0 bytes
+)");
+}
+
 TEST(Plan, AWriteToAnInputHappensInPlace) {
   EXPECT_EQ(planned(R"(graph(%a : Float(4, strides=[1], device=cpu)):
   %wait : bool = prim::Constant[value=0]()
