@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "codegen/thread_loop.h"
+#include "codegen/packet_access.h"
 
 namespace torch_lazy::codegen {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "codegen/op_cost.h"
-#include "codegen/thread_loop.h"
+#include "codegen/packet_access.h"
 
 namespace torch_lazy::codegen {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "codegen/divide.h"
 #include "codegen/op_cost.h"
+#include "codegen/packet_access.h"
 #include "codegen/sweeps.h"
 
 namespace torch_lazy::codegen {
@@ -51,30 +52,10 @@ constexpr int64_t kLeastLargeSquares = 1024;
 // for each index, and loads of single elements.
 constexpr int64_t kFewThreadsOfRow = ThreadLoop::kMostThreads / 8;
 
-bool runs_along(const Kernel& kernel, Dimensions varying) {
-  const size_t lanes = lane_dimension(kernel);
-  return lanes != kNoDimension && (varying & dimension_bit(lanes)) != 0;
-}
-
 Dimensions varying_of(const Store& store, const std::vector<Dimensions>& varying) {
   Dimensions of_store = varying_dimensions(store.access, varying);
   for (ExprId operand : operands_of(store)) of_store |= varying[operand];
   return of_store;
-}
-
-bool has_index_along_lanes(const Kernel& kernel, const Access& access,
-                           const std::vector<Dimensions>& varying) {
-  return std::any_of(access.indirect.begin(), access.indirect.end(),
-                     [&](const Access::Indirect& indirect) {
-                       return runs_along(kernel, varying[indirect.index]);
-                     });
-}
-
-bool is_packet(const Kernel& kernel, const Access& access, ExprId predicate,
-               const std::vector<Dimensions>& varying) {
-  const size_t lanes = lane_dimension(kernel);
-  return predicate == kNoPredicate && lanes < access.strides.size() &&
-         access.strides[lanes].is(1) && !has_index_along_lanes(kernel, access, varying);
 }
 
 // In shared memory, of an element of a row.
@@ -370,23 +351,6 @@ class Chooser {
 
 }  // namespace
 
-bool is_packet_load(const Kernel& kernel, ExprId id, const std::vector<Dimensions>& varying) {
-  const Expr& expr = kernel.exprs[id];
-  return expr.op == Op::kLoad && is_packet(kernel, expr.access, expr.predicate, varying);
-}
-
-// Only of memory that the kernel does not write: the threads load for each other.
-bool is_transposed_load(const Kernel& kernel, ExprId id, size_t dimension,
-                        const std::vector<Dimensions>& varying) {
-  const Expr& expr = kernel.exprs[id];
-  if (expr.op != Op::kLoad || !runs_along(kernel, varying[id])) return false;
-  const Buffer& buffer = kernel.buffers[expr.buffer];
-  return buffer.exclusive && !buffer.written && expr.predicate == kNoPredicate &&
-         expr.access.indirect.empty() && expr.access.strides[dimension].is(1) &&
-         !expr.access.strides[lane_dimension(kernel)].is(0) &&
-         !expr.access.strides[lane_dimension(kernel)].is(1);
-}
-
 int64_t transposed_work_items(const Kernel& kernel, const std::vector<int64_t>& sizes) {
   int64_t items = 1;
   for (size_t i = 0; i < kernel.parallel.size(); ++i) {
@@ -397,11 +361,6 @@ int64_t transposed_work_items(const Kernel& kernel, const std::vector<int64_t>& 
     items *= in_square ? divided_up(number, kernel.thread_loop.square) : number;
   }
   return items;
-}
-
-bool is_packet_store(const Kernel& kernel, const Store& store,
-                     const std::vector<Dimensions>& varying) {
-  return is_packet(kernel, store.access, store.predicate, varying);
 }
 
 int threads_of_few(int64_t elements) {

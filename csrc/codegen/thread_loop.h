@@ -44,14 +44,4 @@ Spilling spilling_of_held_rows(const Kernel& kernel);
 // Work items of the kernel, whose thread_loop is chosen, where `transposed`.
 int64_t transposed_work_items(const Kernel& kernel, const std::vector<int64_t>& sizes);
 
-// Elements that lie one after the other along the lanes: what a packet can be loaded or stored of.
-// `varying`: of the kernel's expressions.
-bool is_packet_load(const Kernel& kernel, ExprId id, const std::vector<Dimensions>& varying);
-bool is_packet_store(const Kernel& kernel, const Store& store,
-                     const std::vector<Dimensions>& varying);
-
-// A load that goes through shared memory where `dimension` is the transposed one.
-bool is_transposed_load(const Kernel& kernel, ExprId id, size_t dimension,
-                        const std::vector<Dimensions>& varying);
-
 }  // namespace torch_lazy::codegen
