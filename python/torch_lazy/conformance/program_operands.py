@@ -164,11 +164,17 @@ def _assigned(o: Operands) -> str:
     return f"{x}.copy_({y})" if gradient and not o.t.is_floating_point() else f"{x}[...] = {y}"
 
 
-def _out(o: Operands) -> str | None:
-    """A result's place. One that is resized and an input too has no defined result."""
+def _out(o: Operands, numbers: bool = False) -> str | None:
+    """A result's place. One that is resized and an input too has no defined result. `numbers`: none
+    of bools, of which some operators say that they have no kernel once they have resized it."""
     operands = [o.b.at(name) for name in (o["x"], o["y"]) if name[0] in "vc"]
     inputs = {t.untyped_storage()._cdata for t in operands}
-    return o.b.pick(lambda t: not t.requires_grad and t.untyped_storage()._cdata not in inputs)
+
+    def fits(t: torch.Tensor) -> bool:
+        apart = not t.requires_grad and t.untyped_storage()._cdata not in inputs
+        return apart and not (numbers and t.dtype == torch.bool)
+
+    return o.b.pick(fits)
 
 
 def _whole(o: Operands) -> int:
@@ -244,6 +250,7 @@ _DRAWN: dict[str, Callable[[Operands], Any]] = {
     "target": _target,
     "assigned": _assigned,
     "out": _out,
+    "out_of_numbers": lambda o: _out(o, numbers=True),
     "cpu": lambda o: o.b.pick(prefix="c"),
     "cpu_shaped": lambda o: o.variable(lambda t: t.shape == o.b.at(o["cpu"]).shape),
     "leaf": lambda o: o.variable(lambda t: t.requires_grad and t.is_leaf),
