@@ -1,6 +1,7 @@
 // group_norm of images in channels_last where lazy tensors live on the CPU: the result and the
 // gradient are in channels_last, too. PyTorch keeps the format of the CPU's tensors only.
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/alias.h>
 #include <ATen/ops/group_norm_native.h>
 #include <ATen/ops/native_group_norm.h>
 #include <c10/core/GradMode.h>
@@ -23,7 +24,7 @@ struct KeepFormatOfGradient : torch::autograd::Function<KeepFormatOfGradient> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input) {
     context->set_materialize_grads(false);
     context->saved_data["format"] = int64_t(input.suggest_memory_format());
-    return input.view_as(input);
+    return at::alias(input);  // with its strides, which view_as changes where there is one image
   }
   static variable_list backward(torch::autograd::AutogradContext* context,
                                 const variable_list& gradients) {

@@ -109,11 +109,12 @@ def test_a_packed_sequence_moves_with_its_sizes_left_on_the_cpu(device):
 
 
 @pytest.mark.on_cpu("PyTorch keeps channels_last of the CPU's tensors only")
-def test_group_norm_and_its_gradient_keep_channels_last(device):
+@pytest.mark.parametrize("count", [1, 2])
+def test_group_norm_and_its_gradient_keep_channels_last(device, count):
     def run(where):
         torch.manual_seed(1)
         norm = nn.GroupNorm(2, 4).to(where)
-        images = torch.randn(2, 4, 3, 5).to(where).contiguous(memory_format=torch.channels_last)
+        images = torch.randn(count, 4, 3, 5).to(where).contiguous(memory_format=torch.channels_last)
         images.requires_grad_()
         normal = norm(images)
         gradients = torch.autograd.grad(normal.square().sum(), (images, norm.weight))
