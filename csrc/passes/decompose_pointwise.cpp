@@ -101,10 +101,10 @@ std::optional<Term> on_bool(const std::string& name, Term a, Term b) {
   return std::nullopt;
 }
 
-// a + alpha * b. Eager's kernels round such sums once in float and double; in half types they round
-// the product first.
+// a + alpha * b, rounded once, as in eager. Of half types the CPU's kernels first round alpha to
+// them, and what is left over of their vectors rounds the product too, which is not done here.
 std::optional<Term> scaled_sum(Term a, Term b, const at::Scalar& alpha, bool negative,
-                               ScalarType result) {
+                               const TensorInfo& result) {
   const bool floating = c10::isFloatingType(a.dtype());
   if (a.dtype() == c10::kBool)
     return !negative && alpha.toDouble() == 1 ? on_bool("add", a, b) : std::nullopt;
@@ -112,18 +112,19 @@ std::optional<Term> scaled_sum(Term a, Term b, const at::Scalar& alpha, bool neg
     return negative ? a - b : a + b;
   if (!floating) return negative ? a - b * alpha : a + b * alpha;
   const double factor = negative ? -alpha.toDouble() : alpha.toDouble();
-  if (a.dtype() == result) return multiply_add(a, b, b.number(factor));
-  const Term rounded{b.builder, b.builder->number(factor, result)};
-  return a + (b * rounded.to(b.dtype())).to(result).to(a.dtype());
+  if (a.dtype() == result.dtype || !result.device.is_cpu())
+    return multiply_add(a, b, b.number(factor));
+  const Term rounded{b.builder, b.builder->number(factor, result.dtype)};
+  return multiply_add(a, b, rounded.to(b.dtype()));
 }
 
 void add_sum_rules(RuleTable& table) {
   const auto add = [&](const std::string& name, bool negative, bool reversed) {
     const Rule rule = [=](Decomposition& d) {
-      const ScalarType dtype = d.output().dtype;
-      Term a = d.operand(0, d.compute(), dtype), b = d.operand(1, d.compute(), dtype);
+      const TensorInfo made = d.output();
+      Term a = d.operand(0, d.compute(), made.dtype), b = d.operand(1, d.compute(), made.dtype);
       if (reversed) std::swap(a, b);
-      const auto result = scaled_sum(a, b, d.scalar(2), negative, dtype);
+      const auto result = scaled_sum(a, b, d.scalar(2), negative, made);
       return result && d.finish(*result);
     };
     table[name + ".Tensor"] = rule;

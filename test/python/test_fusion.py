@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from behaviour import same_on
+from behaviour import hot, same_on
 
 
 def test_a_piece_that_two_cats_have_is_in_both(device):
@@ -61,3 +61,18 @@ def test_a_gradient_that_is_one_number_is_written_beside_the_reduction_that_make
         return x.grad
 
     same_on(device, program)
+
+
+@pytest.mark.on_cpu("alpha is rounded to half types by the CPU's kernels only")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("scale", [0.7, -0.3])
+def test_a_scaled_sum_of_half_types_is_rounded_once(device, dtype, scale):
+    def program(where):
+        y = torch.linspace(1, 4, 64, device=where).to(dtype)
+        x = (y.float() * -scale).to(dtype)  # what is left of the sum is what rounding left
+        return x.add(y, alpha=scale), x.sub(y, alpha=-scale)
+
+    found, expected = hot(lambda: program(device)), program("cpu")
+
+    for actual, wanted in zip(found, expected, strict=True):
+        assert torch.equal(actual.cpu(), wanted)
