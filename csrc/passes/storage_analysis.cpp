@@ -229,6 +229,8 @@ class Analyzer {
             argument_value(node.input(i), handle.schema().arguments().at(i).type(), tensor));
       handle.callBoxed(&stack);
     } catch (const c10::Error& error) {
+      if (node.kind() == c10::aten::resize_ || node.kind() == c10::aten::resize_as_)
+        unsupported(node, "it resizes %" + node.input(0)->debugName());
       unsupported(node, std::string("without memory it raises: ") + error.what_without_backtrace());
     }
     std::vector<at::Tensor> returned;

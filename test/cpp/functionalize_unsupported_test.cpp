@@ -44,6 +44,15 @@ TEST(FunctionalizeUnsupported, ResizedStorages) {
             "operator 'aten::neg.out' has no functional form: it resizes %in1_alias_0");
 }
 
+TEST(FunctionalizeUnsupported, StoragesThatResizeMakesLarger) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({2}));
+  window.call("aten::resize_", "", {x, std::vector<int64_t>{3}, kNone});
+
+  EXPECT_EQ(refusal(window, {}),
+            "operator 'aten::resize_' has no functional form: it resizes %in0_alias_0");
+}
+
 TEST(FunctionalizeUnsupported, WritesToWhatIsAlsoSeenConjugated) {
   TapeBuilder window;
   const Handle x = window.input(at::randn({2}, at::kComplexFloat));
