@@ -1,9 +1,10 @@
 #include "device/call.h"
 
-#include <ATen/ops/zeros.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
+
+#include "plan/step.h"
 
 namespace torch_lazy {
 namespace {
@@ -177,8 +178,8 @@ at::Tensor Call::wrap(at::Tensor&& inner) {
     wrapped_.push_back(nullptr);
     return std::move(inner);
   }
-  // A tensor of zeros without memory; here it gets some.
-  if (inner._is_zerotensor()) inner = at::zeros(inner.sizes(), inner.options());
+  if (inner._is_zerotensor()) [[unlikely]]
+    inner = kept_result(std::move(inner));
   const bool strided = inner.has_storage() && inner.layout() == c10::kStrided &&
                        !inner.is_quantized() && !inner.is_nested();
   if (!strided && operation_) operation_->give_up_outputs();
@@ -198,7 +199,7 @@ at::Tensor Call::wrap(at::Tensor&& inner) {
   if (base) {
     wrapped = wrap_inner_view(std::move(inner), base->storage(), base->key_set());
   } else {
-    wrapped = wrap_inner(std::move(inner));
+    wrapped = wrap_inner(kept_result(std::move(inner)));
     count_fill(wrapped);
   }
   auto& impl = *static_cast<LazyTensorImpl*>(wrapped.unsafeGetTensorImpl());

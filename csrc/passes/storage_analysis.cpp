@@ -5,7 +5,6 @@
 #include <torch/csrc/jit/ir/constants.h>
 
 #include <optional>
-#include <unordered_set>
 #include <utility>
 
 #include "ir/print.h"
@@ -32,6 +31,13 @@ at::Tensor without_memory(const c10::Storage& storage, c10::ScalarType dtype,
 c10::Storage storage_without_memory(int64_t bytes, c10::Device device) {
   return c10::Storage(c10::Storage::use_byte_size_t{}, size_t(bytes), c10::DataPtr(nullptr, device),
                       nullptr, /*resizable=*/false);
+}
+
+// Whether the operator looks for elements of memory beside those of its argument.
+bool looks_beside(const c10::FunctionSchema& schema) {
+  const std::string& name = schema.name();
+  return schema.argumentIndexWithName("storage_offset").has_value() ||
+         name == "aten::slice_inverse" || name == "aten::resize_" || name == "aten::resize_as_";
 }
 
 class Analyzer {
@@ -154,6 +160,10 @@ class Analyzer {
   void add_operation(const Node& node, AnalyzedNode& analyzed) {
     analyzed.form = &forms_.of(node);
     analyzed.kind = analyzed.form->kind;
+    if (looks_beside(analyzed.form->handle.schema())) {
+      refuse_copy_of_view(node);
+      if (analyzed.kind == Kind::kPure) refuse_part(node);
+    }
     if (analyzed.kind == Kind::kView || analyzed.kind == Kind::kUnknown) {
       run(node, analyzed);
       analyzed.kind = Kind::kView;
@@ -208,7 +218,6 @@ class Analyzer {
   void run(const Node& node, AnalyzedNode& analyzed) {
     const c10::Device device = analyzed.kind == Kind::kView ? c10::kCPU : c10::kMeta;
     const c10::OperatorHandle& handle = forms_.of(node).handle;
-    if (handle.schema().argumentIndexWithName("storage_offset")) refuse_copy_of_view(node);
     const bool rebinds = handle.hasTag(at::Tag::inplace_view);
     std::unordered_map<const c10::StorageImpl*, uint32_t> apart;
     std::vector<c10::Storage> kept;  // keeps addresses unique while they name storages
@@ -275,26 +284,31 @@ class Analyzer {
     add_fresh(value, StorageInfo::Origin::kNode);
     result_.storages[storage].reinterpreted = true;
     result_.storages.back().reinterpreted = true;
-    copies_of_views_.insert(value);
+    result_.storages.back().is_copy_of_view = true;
   }
 
   // Such a copy has the view's elements and nothing of the memory around them.
   void refuse_copy_of_view(const Node& node) const {
-    for (const Value* argument : node.inputs()) {
-      const auto found = result_.places.find(argument);
-      if (found == result_.places.end()) continue;
-      for (const auto& [root, view] : result_.storages[found->second.storage].roots)
-        if (copies_of_views_.contains(root))
-          unsupported(node,
-                      "it looks for elements beside those of a view of another dtype, or "
-                      "with other bits");
-    }
+    for (const Value* argument : node.inputs())
+      if (const auto found = result_.places.find(argument);
+          found != result_.places.end() && result_.storages[found->second.storage].is_copy_of_view)
+        unsupported(node, "it looks for elements beside those of a view of another dtype, or "
+                          "with other bits");
+  }
+
+  // An operator without views counts from the start of its argument's memory. Of a graph's input
+  // that is known; what else it is given begins where the value does.
+  void refuse_part(const Node& node) const {
+    const auto found = result_.places.find(node.input(0));
+    if (found == result_.places.end() || node.input(0)->node()->kind() == c10::prim::Param) return;
+    if (result_.storages[found->second.storage].origin != StorageInfo::Origin::kNode ||
+        result_.layout(found->second).offset != 0)
+      unsupported(node, "it counts from the start of memory of which it is given a part");
   }
 
   OperatorForms& forms_;
   StorageAnalysis result_;
   std::vector<Lookup> lookups_;  // by storage
-  std::unordered_set<const Value*> copies_of_views_;
   std::unordered_map<const c10::StorageImpl*, uint32_t> storage_of_;
 };
 

@@ -29,6 +29,7 @@ struct StorageInfo {
   // Also seen as another dtype, or conjugated or negated, from some node on: by then the one has
   // values of the other's making, so neither is written after that.
   bool reinterpreted = false;
+  bool is_copy_of_view = false;  // made of such a view, with its elements alone
   c10::ScalarType dtype;
   int64_t bytes;
   // The values that made the storage known, and the views they are: graph inputs, or the one value

@@ -1,6 +1,7 @@
 #include "plan/step.h"
 
 #include <ATen/ops/alias.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/TensorOptions.h>
 
@@ -135,15 +136,26 @@ at::Tensor StepRunner::special(const Step& step, const Operand& operand, const a
   return passed;
 }
 
+at::Tensor kept_result(at::Tensor&& made) {
+  if (!made.defined()) return std::move(made);
+  if (made._is_zerotensor()) [[unlikely]]
+    return at::zeros(made.sizes(), made.options());
+  const c10::TensorImpl& impl = *made.unsafeGetTensorImpl();
+  // What shares its memory is a view of it.
+  if (!impl.has_storage() || impl.layout() != c10::kStrided || impl.storage_offset() == 0 ||
+      !impl.unsafe_storage().unique()) [[likely]]
+    return std::move(made);
+  at::Tensor copy = at::empty_strided(made.sizes(), made.strides(), made.options());
+  copy.copy_(made);
+  return copy;
+}
+
 void StepRunner::take_returns(const Step& step) {
   size_t next = 0;
   const auto take = [&](at::Tensor tensor) {
     const int64_t slot = next < step.outputs.size() ? step.outputs[next] : -1;
     ++next;
-    // Zeros without memory: whoever gets this value as an output reads memory.
-    if (tensor.defined() && tensor._is_zerotensor()) [[unlikely]]
-      tensor = at::zeros(tensor.sizes(), tensor.options());
-    if (slot >= 0) values_[slot] = std::move(tensor);
+    if (slot >= 0) values_[slot] = kept_result(std::move(tensor));
   };
   for (c10::IValue& value : stack_) {
     if (value.isTensor()) {

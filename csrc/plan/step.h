@@ -81,6 +81,11 @@ std::optional<RunFailure> run_steps(const std::vector<Step>& steps, Values& valu
 // becomes an undefined tensor where a Tensor is declared.
 void prepare_operand(Operand& operand, const c10::TypePtr& formal, c10::Device device);
 
+// A result as it is kept. Zeros without memory get some: whoever gets them as an output reads
+// memory. What does not begin where its memory does is copied: tapes and kernels take for granted
+// that it does, and some operators (slice_scatter of a slice) clone all of their argument's memory.
+at::Tensor kept_result(at::Tensor&& made);
+
 // Runs one operator on tensors of the execution device under the one thread state every step has:
 // below autograd, no autocast, no modes.
 void run_below_autograd(const c10::OperatorHandle& op, torch::jit::Stack* stack);
