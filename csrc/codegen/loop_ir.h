@@ -79,7 +79,9 @@ constexpr ExprId kNoPredicate = -1;
 
 struct Store {
   uint32_t buffer = 0;
-  Access access;  // without reduction dimensions' strides if `expr` does not vary along them
+  // Without reduction dimensions' strides where `expr` is one result of them; one that is stored
+  // for each of their elements has them, though it does not vary along them.
+  Access access;
   ExprId expr = 0;
   ExprId predicate = kNoPredicate;
   // Goes past the caches, where a target can: nothing reads the result before it would have left

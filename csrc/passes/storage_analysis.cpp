@@ -292,8 +292,9 @@ class Analyzer {
     for (const Value* argument : node.inputs())
       if (const auto found = result_.places.find(argument);
           found != result_.places.end() && result_.storages[found->second.storage].is_copy_of_view)
-        unsupported(node, "it looks for elements beside those of a view of another dtype, or "
-                          "with other bits");
+        unsupported(node,
+                    "it looks for elements beside those of a view of another dtype, or "
+                    "with other bits");
   }
 
   // An operator without views counts from the start of its argument's memory. Of a graph's input

@@ -162,6 +162,21 @@ TEST(CudaCutReduction, NotWhereEachRowIsGivenTheResult) {
   EXPECT_FALSE(is_cut(run));
 }
 
+TEST(CudaCutReduction, NotBesideANumberThatIsStoredForEachElement) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({40001}));
+  const Handle one = window.input(at::randn({1}));
+  const Handle expanded =
+      window.call("aten::expand", "", {one, std::vector<int64_t>{40001}, false})[0];
+  const Handle scaled = window.call("aten::mul", "Tensor", {expanded, testing::number(2.0)})[0];
+  const Handle product = window.call("aten::mul", "Tensor", {scaled, x})[0];
+
+  const EmulatedWindow run =
+      testing::run_emulated_as_eager(window, {scaled, sum(window, product, {0})}, kGpu);
+
+  EXPECT_FALSE(is_cut(run));
+}
+
 std::vector<int64_t> in_order_of_chunks(std::vector<int64_t> reduced) {
   codegen::Draft draft;
   draft.reduced.assign(reduced.size(), true);

@@ -74,3 +74,28 @@ def test_what_is_written_through_them_is_seen_by_all():
         torch_lazy.wait_for_compiles()
 
     assert torch.equal(actual, program("cpu"))
+
+
+@pytest.mark.filterwarnings("ignore:.*does not compile a window")
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: torch.view_as_real(x[::2])[:, 0].resize_(3) * 1,
+        lambda x: x[::2].conj().resize_(3) * 1,
+        lambda x: torch.as_strided_copy(torch.view_as_real(x)[2:].view(torch.int32), (3,), (1,), 0),
+        lambda x: torch.view_as_real(x)[2:].view(torch.int32).as_strided((3,), (1,), 1) + 0,
+    ],
+    ids=["resize_", "resize_ of a conjugate", "as_strided_copy", "as_strided"],
+)
+def test_what_looks_beside_their_elements_finds_those_of_the_memory(
+    program: Callable[[torch.Tensor], torch.Tensor],
+):
+    x = torch.randn(8, dtype=torch.complex64)
+    on_lazy = x.to("lazy")
+
+    for _ in range(4):
+        torch.full((14,), 777.0, device="lazy").sum().item()  # what is freed is found again
+        result = program(on_lazy).cpu()
+        torch_lazy.wait_for_compiles()
+
+    assert torch.equal(result, program(x))

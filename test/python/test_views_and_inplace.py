@@ -241,3 +241,28 @@ def test_a_part_of_an_argument_with_an_offset_is_written(device, offset, write):
         synchronize()
         same(written, expected)
         wait_for_compiles()
+
+
+SCATTERS = {
+    "slice_scatter": lambda t: torch.slice_scatter(t, torch.zeros_like(t[:2]), 0, 1, 3),
+    "select_scatter": lambda t: torch.select_scatter(t, torch.zeros_like(t[0]), 0, 1),
+    "as_strided_scatter": lambda t: torch.as_strided_scatter(
+        t, torch.zeros_like(t[:2]), (2,), (1,), 6
+    ),
+    "as_strided_copy": lambda t: torch.as_strided_copy(t, (3,), (1,), 1),
+}
+
+
+@pytest.mark.parametrize("scatter", SCATTERS.values(), ids=SCATTERS)
+@pytest.mark.parametrize("first", [0, 4])
+def test_what_is_made_of_a_part_of_memory_has_the_parts_elements(device, scatter, first):
+    def program(where):
+        part = (numbers(where, 40) * 2)[first : first + 9]
+        made = scatter(part)
+        return made.cpu(), (made[1:] * 3).cpu()  # a later window is given it
+
+    for _ in range(RUNS_UNTIL_HOT):
+        found = program(device)
+        wait_for_compiles()
+
+    torch.testing.assert_close(found, program("cpu"), rtol=0, atol=0)
