@@ -23,7 +23,8 @@ constexpr int64_t kMostItemsToCut = 256;
 
 // The chunks of a draft that reduces so much to so few points that it is cut: to one point on the
 // CPU, on CUDA to fewer than keep a device busy. No value may vary after the reduction along what
-// it reduces. `lanes`: along which axes they run.
+// it reduces, nor may one be stored along it that does not vary. `lanes`: along which axes they
+// run.
 std::optional<Chunks> chunks_of_long_reduction(const Draft& draft, Axis lanes, bool for_cuda);
 
 struct CutReduction {

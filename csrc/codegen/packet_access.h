@@ -10,9 +10,9 @@
 
 namespace torch_lazy::codegen {
 
-// Whether what varies so varies along the lanes.
+// Whether a value that varies along these dimensions varies along the lanes.
 bool runs_along(const Kernel& kernel, Dimensions varying);
-// Whether an access reads another place for each lane, told by an index.
+// Whether an index says of each lane where it reads or writes.
 bool has_index_along_lanes(const Kernel& kernel, const Access& access,
                            const std::vector<Dimensions>& varying);
 

@@ -94,7 +94,8 @@ DispatchMode InspectedArguments::dispatch_mode() {
   return DispatchMode::kUntraced;
 }
 
-// A storage that is resized by a deferred operation has its new memory only when that has run.
+// A storage that is resized by a deferred operation has its new memory only when that has run:
+// until then its size is not that of its memory.
 bool InspectedArguments::is_moving_view() const {
   if (!tensors_[0]) return false;
   const LazyTensorImpl& viewed = *tensors_[0];

@@ -23,8 +23,9 @@ void InputPlacer::add(const InputMetadata& input) {
   if (!input.cpu) {
     Storage& storage = storages_[input.storage];
     storage.inputs.push_back(inputs_.size());
-    // Where there is one input when the storage is written, the tape has nothing to say of it. What
-    // it says first of the size is how large the storage was before the window resized it.
+    // Where there is one input when the storage is written, the tape has nothing to say of it. An
+    // operation that resizes has the offsets made absolute before, so what is said first of the
+    // size is how large the storage was when the window began.
     if (input.offset.kind >= OffsetKind::kRelative && storage.kind != OffsetKind::kAbsolute) {
       storage.kind = input.offset.kind;
       storage.bytes = input.storage_bytes;

@@ -32,7 +32,7 @@ class InputPlacer {
  private:
   struct Storage {
     OffsetKind kind = OffsetKind::kFirst;  // or kRelative or kAbsolute, of all
-    int64_t bytes = 0;                     // of the whole, where absolute
+    int64_t bytes = 0;                     // of the whole before it is resized, where absolute
     std::vector<size_t> inputs;
   };
   std::vector<InputMetadata> inputs_;

@@ -17,8 +17,8 @@ Rule filled_with(int64_t number) {
   return [=](Decomposition& d) { return d.finish(d.full(number, d.output())); };
 }
 
-// Memory that nothing was written to: any values do, the same each time are best. Where elements
-// share memory a kernel's threads would write it at once.
+// Memory that nothing was written to: any values do, the same each time are best. Not where
+// elements share memory, which a kernel's threads would write at once.
 bool left_empty(Decomposition& d) {
   const TensorInfo made = d.output();
   const Layout layout{{made.sizes.begin(), made.sizes.end()},

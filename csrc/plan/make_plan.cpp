@@ -278,7 +278,7 @@ class Planner {
     ++plan().commands;
   }
 
-  // It needs memory of its own and nothing to compute.
+  // It needs memory of its own and nothing to compute, unless it draws numbers or may raise.
   bool is_without_elements(NodeId id) const {
     const std::vector<ValueId>& outputs = node(id).outputs;
     return !outputs.empty() && is_pure(*node(id).node) &&

@@ -44,8 +44,8 @@ bool is_as_expected(const ExpectedValue& expected, const at::Tensor& made) {
          (expected.strides.empty() || made.strides() == c10::IntArrayRef(expected.strides));
 }
 
-// Where the tensor begins, though it have no elements: a kernel addresses other parts of its memory
-// by it.
+// Where the tensor begins, even where it has no elements: a kernel addresses other parts of its
+// memory by it.
 const void* begin_of(const at::Tensor& tensor) {
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   if (const void* const first = impl.data()) [[likely]]
