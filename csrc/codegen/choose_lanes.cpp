@@ -77,10 +77,7 @@ class Estimate {
   double extent(size_t axis) const { return double(draft_.extents[axis]); }
 
   AxisSet axes_of(const Store& store) const {
-    AxisSet axes = varying_[size_t(store.expr)];
-    for (size_t axis = 0; axis < store.access.strides.size(); ++axis)
-      if (store.access.strides[axis].value != 0) axes |= bit(axis);
-    return axes;
+    return varying_[size_t(store.expr)] | codegen::axes_of(store.access, varying_);
   }
 
   double evaluations(AxisSet varying, const Choice& choice, double items) const {
