@@ -44,6 +44,26 @@ bool can_be_combined(Op op) {
   }
 }
 
+// Of each store whether every step of the reduction stores, if only the same number again.
+std::vector<bool> stores_of_steps(const Draft& draft) {
+  const std::vector<AxisSet> varying = varying_axes(draft);
+  const AxisSet reduced = reduced_axes(draft);
+  std::vector<bool> of_steps;
+  for (const Store& store : draft.stores) {
+    const AxisSet axes = varying[size_t(store.expr)] | axes_of(store.access, varying);
+    of_steps.push_back((axes & reduced) != 0);
+  }
+  return of_steps;
+}
+
+// Whether what is stored, or where, needs a reduction's result.
+bool follows(const Store& store, const std::vector<bool>& after) {
+  return after[size_t(store.expr)] ||
+         std::ranges::any_of(store.access.indirect, [&](const Access::Indirect& indirect) {
+           return after[size_t(indirect.index)];
+         });
+}
+
 class Cutter {
  public:
   Cutter(Draft draft, Axis lanes, const Chunks& chunks)
@@ -52,9 +72,7 @@ class Cutter {
         chunks_(chunks),
         first_(lanes == Axis::kParallel ? parallel_ - 1 : parallel_),
         count_(size_t(chunks.by_outermost) + size_t(chunks.steps > 0)),
-        after_(after_reduction(draft_)),
-        varying_(varying_axes(draft_)),
-        reduced_(reduced_axes(draft_)),
+        of_steps_(stores_of_steps(draft_)),
         in_combination_(draft_.exprs.size(), kNoId) {
     cut_.lanes = lanes;
   }
@@ -73,11 +91,11 @@ class Cutter {
     combination.reduced.assign(parallel_, false);
     combination.reduced.push_back(true);
     combination.numbers = draft_.numbers;
-    for (const Store& store : draft_.stores) {
-      if (!after_[size_t(store.expr)] && (varying_[size_t(store.expr)] & reduced_) != 0)
-        cut_.chunks.stores.push_back(store);
+    for (size_t i = 0; i < draft_.stores.size(); ++i) {
+      if (of_steps_[i])
+        cut_.chunks.stores.push_back(draft_.stores[i]);
       else
-        store_in_combination(store);
+        store_in_combination(draft_.stores[i]);
     }
     return std::move(cut_);
   }
@@ -202,17 +220,15 @@ class Cutter {
   Draft draft_;
   const size_t parallel_;  // axes that the draft has before it is cut
   const Chunks chunks_;
-  const size_t first_, count_;  // of the axes that count chunks
-  int64_t points_ = 1;          // of the parallel axes
-  const std::vector<bool> after_;
-  const std::vector<AxisSet> varying_;
-  const AxisSet reduced_;
+  const size_t first_, count_;          // of the axes that count chunks
+  int64_t points_ = 1;                  // of the parallel axes
+  const std::vector<bool> of_steps_;    // by store: before the draft's axes are others
   std::vector<ExprId> in_combination_;  // by expression of the draft
   CutReduction cut_;
 };
 
-// Whether the results of chunks can be combined, nothing that varies along the chunks needs them,
-// and nothing else than what varies along them is stored along them.
+// Whether the results of chunks can be combined, and nothing that varies or is stored along the
+// chunks needs them.
 bool can_be_cut(const Draft& draft) {
   const std::vector<AxisSet> varying = varying_axes(draft);
   const std::vector<bool> after = after_reduction(draft);
@@ -226,11 +242,10 @@ bool can_be_cut(const Draft& draft) {
       return false;
     reduces = true;
   }
-  const auto is_repeated_along_chunks = [&](const Store& store) {
-    return (varying[size_t(store.expr)] & reduced) == 0 &&
-           (axes_of(store.access, varying) & reduced) != 0;
-  };
-  return reduces && std::ranges::none_of(draft.stores, is_repeated_along_chunks);
+  const std::vector<bool> of_steps = stores_of_steps(draft);
+  for (size_t i = 0; i < draft.stores.size(); ++i)
+    if (of_steps[i] && follows(draft.stores[i], after)) return false;
+  return reduces;
 }
 
 // That a step of the reduction loads and stores, at most: what varies along the outer axes alone
