@@ -74,13 +74,32 @@ TEST(ChooseProducts, OperandsThatWouldBeCopiedStayAtens) {
 }
 
 TEST(ChooseProducts, SmallAndThinProductsStayAtens) {
-  EXPECT_EQ(chosen({.rows = "192"}), "aten::mm");
+  EXPECT_EQ(chosen({.rows = "7"}), "aten::mm");
   EXPECT_EQ(chosen({.rows = "2",
                     .inner = "4096",
                     .columns = "4096",
                     .a_strides = "4096, 1",
                     .b_strides = "4096, 1"}),
             "aten::mm");
+}
+
+// Of eight matrices each, %b with the strides.
+std::string chosen_of_batch(const std::string& b_strides) {
+  const auto graph = choose_products(
+      parse_graph("graph(%a : Float(8, 64, 48, strides=[3072, 48, 1], device=cpu),\n"
+                  "      %b : Float(8, 48, 64, strides=[" +
+                  b_strides +
+                  "], device=cpu)):\n"
+                  "  %r : Float(8, 64, 64, strides=[4096, 64, 1], device=cpu) = aten::bmm(%a, %b)\n"
+                  "  return (%r)"));
+  verify_graph(*graph);
+  return graph->return_node()->input(0)->node()->kind().toQualString();
+}
+
+TEST(ChooseProducts, LargeBatchesAreOneDnnsWhereTheirMatricesFollowEachOther) {
+  EXPECT_EQ(chosen_of_batch("3072, 64, 1"), "torch_lazy::onednn_bmm");
+  EXPECT_EQ(chosen_of_batch("3072, 1, 48"), "torch_lazy::onednn_bmm");
+  EXPECT_EQ(chosen_of_batch("64, 512, 1"), "aten::bmm");
 }
 
 TEST(ChooseProducts, AScaledProductStaysAtens) {

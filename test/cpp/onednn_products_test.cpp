@@ -6,6 +6,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/allclose.h>
+#include <ATen/ops/bmm.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/randn.h>
@@ -21,11 +22,19 @@ namespace {
 // For all tests of this program.
 const bool registered = (register_onednn_products(), true);
 
+at::Tensor call(const char* name, const at::Tensor& a, const at::Tensor& b) {
+  return c10::Dispatcher::singleton()
+      .findSchemaOrThrow(name, "")
+      .typed<at::Tensor(const at::Tensor&, const at::Tensor&)>()
+      .call(a, b);
+}
+
 at::Tensor onednn_mm(const at::Tensor& a, const at::Tensor& b) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("torch_lazy::onednn_mm", "")
-                             .typed<at::Tensor(const at::Tensor&, const at::Tensor&)>();
-  return op.call(a, b);
+  return call("torch_lazy::onednn_mm", a, b);
+}
+
+at::Tensor onednn_bmm(const at::Tensor& a, const at::Tensor& b) {
+  return call("torch_lazy::onednn_bmm", a, b);
 }
 
 at::Tensor onednn_addmm(const at::Tensor& bias, const at::Tensor& a, const at::Tensor& b) {
@@ -36,8 +45,8 @@ at::Tensor onednn_addmm(const at::Tensor& bias, const at::Tensor& a, const at::T
   return op.call(bias, a, b);
 }
 
-// What a product is once oneDNN computes it, if it ever does.
-at::Tensor once_admitted(const std::function<at::Tensor()>& product) {
+// What a product is when oneDNN first computes it, if it ever does.
+at::Tensor by_onednn(const std::function<at::Tensor()>& product) {
   const int64_t before = metrics().onednn_products;
   at::Tensor result;
   for (int call = 0; call < 1000 && metrics().onednn_products == before; ++call) result = product();
@@ -47,8 +56,8 @@ at::Tensor once_admitted(const std::function<at::Tensor()>& product) {
 void expect_product_of(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor bias = at::randn({b.size(1)});
 
-  const at::Tensor product = once_admitted([&] { return onednn_mm(a, b); });
-  const at::Tensor sum = once_admitted([&] { return onednn_addmm(bias, a, b); });
+  const at::Tensor product = by_onednn([&] { return onednn_mm(a, b); });
+  const at::Tensor sum = by_onednn([&] { return onednn_addmm(bias, a, b); });
 
   EXPECT_TRUE(product.is_contiguous());
   EXPECT_TRUE(at::allclose(product, at::mm(a, b), 1e-5, 1e-4));
@@ -63,12 +72,26 @@ TEST(OnednnProducts, AreAtensProductsForEveryLayout) {
   expect_product_of(at::randn({96, 180}).slice(1, 0, 140), at::randn({140, 113}));
 }
 
+void expect_products_of(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor products = by_onednn([&] { return onednn_bmm(a, b); });
+
+  EXPECT_TRUE(products.is_contiguous());
+  EXPECT_TRUE(at::allclose(products, at::bmm(a, b), 1e-5, 1e-4));
+}
+
+TEST(OnednnProducts, OfBatchesAreAtensForEveryLayout) {
+  expect_products_of(at::randn({7, 64, 80}), at::randn({7, 80, 48}));
+  expect_products_of(at::randn({7, 64, 80}), at::randn({7, 48, 80}).transpose(1, 2));
+  expect_products_of(at::randn({7, 80, 64}).transpose(1, 2), at::randn({7, 80, 48}));
+  expect_products_of(at::randn({64, 7, 80}).transpose(0, 1), at::randn({7, 80, 48}));
+}
+
 TEST(OnednnProducts, AreOnednnsWhereItMultipliesFaster) {
   if (!onednn_multiplies_faster()) GTEST_SKIP() << "only where MKL has no AVX-512 code";
   const at::Tensor a = at::randn({150, 160}), b = at::randn({160, 170});
   const int64_t before = metrics().onednn_products;
 
-  once_admitted([&] { return onednn_mm(a, b); });
+  by_onednn([&] { return onednn_mm(a, b); });
 
   EXPECT_EQ(metrics().onednn_products, before + 1);
 }
@@ -76,7 +99,7 @@ TEST(OnednnProducts, AreOnednnsWhereItMultipliesFaster) {
 TEST(OnednnProducts, ABiasMayHaveEverySizeThatExpands) {
   const at::Tensor a = at::randn({128, 128}), b = at::randn({128, 128}), bias = at::randn({128, 1});
 
-  const at::Tensor sum = once_admitted([&] { return onednn_addmm(bias, a, b); });
+  const at::Tensor sum = by_onednn([&] { return onednn_addmm(bias, a, b); });
 
   EXPECT_TRUE(at::allclose(sum, at::addmm(bias, a, b), 1e-5, 1e-4));
 }
@@ -85,7 +108,7 @@ TEST(OnednnProducts, AreAtensBitForBitWhereOnednnIsSwitchedOff) {
   const at::Tensor a = at::randn({128, 300}), b = at::randn({300, 128});
   at::globalContext().setUserEnabledMkldnn(false);
 
-  const at::Tensor product = once_admitted([&] { return onednn_mm(a, b); });
+  const at::Tensor product = by_onednn([&] { return onednn_mm(a, b); });
 
   EXPECT_TRUE(at::equal(product, at::mm(a, b)));
   at::globalContext().setUserEnabledMkldnn(true);
@@ -93,51 +116,7 @@ TEST(OnednnProducts, AreAtensBitForBitWhereOnednnIsSwitchedOff) {
 
 TEST(OnednnProducts, ErrorsAreAtens) {
   EXPECT_THROW(onednn_mm(at::randn({2, 3}), at::randn({4, 5})), c10::Error);
-}
-
-// Of which two calls do as much work as making code. Equal up to the number of threads.
-ProductShape shape(int threads) {
-  return {ProductAdmission::kWorkOfCode / 64 / 2, 8, 8, {false, false}, false, threads};
-}
-
-// The number of the first call that is admitted, from 0.
-int64_t first_admitted(ProductAdmission& admission, const ProductShape& shape) {
-  for (int64_t call = 0; call < 1000; ++call)
-    if (admission.admit(shape)) return call;
-  return -1;
-}
-
-TEST(ProductAdmission, AShapeWaitsForTheWorkOfItsCodeAndThatOfTheShapesBefore) {
-  ProductAdmission admission;
-
-  EXPECT_EQ(first_admitted(admission, shape(1)), 2);
-  EXPECT_EQ(first_admitted(admission, shape(2)), 4);
-  EXPECT_EQ(first_admitted(admission, shape(3)), 6);
-}
-
-TEST(ProductAdmission, AnAdmittedShapeStaysAdmitted) {
-  ProductAdmission admission;
-  first_admitted(admission, shape(1));
-
-  EXPECT_TRUE(admission.admit(shape(1)));
-}
-
-TEST(ProductAdmission, AnotherLayoutOrASumIsAnotherShape) {
-  ProductAdmission admission;
-  first_admitted(admission, shape(1));
-  ProductShape transposed = shape(1), sum = shape(1);
-  transposed.transposed[1] = true;
-  sum.sum = true;
-
-  for (const ProductShape& other : {transposed, sum}) EXPECT_FALSE(admission.admit(other));
-}
-
-TEST(ProductAdmission, TheFirstShapesAloneAreAdmitted) {
-  ProductAdmission admission;
-  for (int threads = 0; threads < ProductAdmission::kMostShapes; ++threads)
-    EXPECT_GE(first_admitted(admission, shape(threads)), 0);
-
-  EXPECT_EQ(first_admitted(admission, shape(ProductAdmission::kMostShapes)), -1);
+  EXPECT_THROW(onednn_bmm(at::randn({2, 3, 4}), at::randn({3, 4, 5})), c10::Error);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "backend/cpu/choose_products.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "passes/graph_builder.h"
@@ -13,43 +14,53 @@ namespace {
 using torch::jit::Node;
 using torch::jit::Value;
 
-// Multiplications from which on oneDNN is faster, measured on Zen 4 with one and two threads among
-// the other operators of a step; alone it is from 9 million on. Products with a dimension under
-// four are bound by memory, and some take oneDNN twice the time.
-constexpr int64_t kLeastWork = int64_t{20} << 20;
+// Multiplications that take MKL as long as oneDNN takes before it multiplies, on the fastest core
+// that was at hand. Whether oneDNN computes what is larger is measured (product_choice.h). Products
+// with a dimension under four are bound by memory.
+constexpr int64_t kLeastWork = int64_t{3} << 18;
 constexpr int64_t kLeastSize = 4;
 
-// Of a product of inputs `first` and `first + 1`.
-bool pays(const Node& node, size_t first) {
-  const TensorInfo a = info_of(node.input(first)), b = info_of(node.input(first + 1));
-  if (a.dtype != c10::ScalarType::Float || b.dtype != a.dtype || !is_dense(a.sizes, a.strides) ||
-      !is_dense(b.sizes, b.strides))
-    return false;
-  const int64_t rows = a.sizes[0], inner = a.sizes[1], columns = b.sizes[1];
-  return std::min({rows, inner, columns}) >= kLeastSize && rows * inner * columns >= kLeastWork;
+// Whether rows or columns of a matrix, or of each of a batch, lie one after the other.
+bool is_plain(const TensorInfo& matrices) {
+  if (!is_dense(matrices.sizes, matrices.strides)) return false;
+  const size_t dims = matrices.sizes.size();
+  return dims == 2 || matrices.sizes[0] == 1 ||
+         matrices.strides[0] == matrices.sizes[1] * matrices.sizes[2];
 }
 
-bool can_choose(const Node& node) {
-  if (node.hasAttribute(kLibraryAttribute)) return false;
-  if (node.kind() == c10::aten::mm) return pays(node, 0);
-  return is_plain_addmm(node) && info_of(node.input(0)).dtype == c10::ScalarType::Float &&
-         pays(node, 1);
+// Of a product of inputs `first` and `first + 1`.
+bool may_pay(const Node& node, size_t first) {
+  const TensorInfo a = info_of(node.input(first)), b = info_of(node.input(first + 1));
+  if (a.dtype != c10::ScalarType::Float || b.dtype != a.dtype || !is_plain(a) || !is_plain(b))
+    return false;
+  const int64_t rows = a.sizes[a.sizes.size() - 2], inner = a.sizes.back(),
+                columns = b.sizes.back();
+  return std::min({rows, inner, columns}) >= kLeastSize && a.elements() * columns >= kLeastWork;
+}
+
+// What the node becomes; null: it stays.
+const char* choice_of(const Node& node) {
+  if (node.hasAttribute(kLibraryAttribute)) return nullptr;
+  if (node.kind() == c10::aten::mm) return may_pay(node, 0) ? "torch_lazy::onednn_mm" : nullptr;
+  if (node.kind() == c10::aten::bmm) return may_pay(node, 0) ? "torch_lazy::onednn_bmm" : nullptr;
+  const bool is_sum = is_plain_addmm(node) &&
+                      info_of(node.input(0)).dtype == c10::ScalarType::Float && may_pay(node, 1);
+  return is_sum ? "torch_lazy::onednn_addmm" : nullptr;
 }
 
 }  // namespace
 
 std::shared_ptr<torch::jit::Graph> choose_products(std::shared_ptr<torch::jit::Graph> graph) {
-  std::vector<Node*> found;
+  std::vector<std::pair<Node*, const char*>> found;
   for (Node* const node : graph->nodes())
-    if (can_choose(*node)) found.push_back(node);
+    if (const char* const choice = choice_of(*node)) found.emplace_back(node, choice);
   if (found.empty()) return graph;
   GraphBuilder builder(*graph);
-  for (Node* const node : found) {
-    const bool sum = node->kind() == c10::aten::addmm;
+  for (const auto& [node, choice] : found) {
+    const size_t tensors = node->kind() == c10::aten::addmm ? 3 : 2;
     builder.insert_before(node);
     Value* const product =
-        builder.call(sum ? "torch_lazy::onednn_addmm" : "torch_lazy::onednn_mm", "",
-                     node->inputs().slice(0, sum ? 3 : 2), info_of(node->output()));
+        builder.call(choice, "", node->inputs().slice(0, tensors), info_of(node->output()));
     node->output()->replaceAllUsesWith(product);
     node->destroy();
   }

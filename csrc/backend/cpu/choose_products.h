@@ -7,9 +7,9 @@
 
 namespace torch_lazy {
 
-// mm and addmm of floats become those of oneDNN (backend/cpu/onednn_products.h) where they are
-// large enough to pay what a call of oneDNN costs more than one of MKL, about 15 us, and their
-// operands need no copy first. For machines where oneDNN multiplies faster.
+// mm, bmm and addmm of floats become those of backend/cpu/onednn_products.h, which oneDNN may
+// compute, where they are large enough and their operands need no copy first. For machines where
+// oneDNN may multiply faster.
 std::shared_ptr<torch::jit::Graph> choose_products(std::shared_ptr<torch::jit::Graph> graph);
 
 }  // namespace torch_lazy

@@ -6,10 +6,14 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/bmm.h>
 #include <ATen/ops/mm.h>
-#include <c10/util/hash.h>
 #include <torch/library.h>
 
+#include <chrono>
+#include <optional>
+
+#include "backend/cpu/product_choice.h"
 #include "base/fork.h"
 #include "base/immortal_library.h"
 #include "base/metrics.h"
@@ -36,43 +40,97 @@ bool onednn_multiplies() {
   return multiplies;
 }
 
-bool is_for_onednn(const at::Tensor& a, const at::Tensor& b, bool sum) {
-  if (!onednn_multiplies() || !at::globalContext().userEnabledMkldnn()) return false;
-  if (a.dim() != 2 || b.dim() != 2 || a.size(1) != b.size(0) || a.scalar_type() != at::kFloat ||
-      b.scalar_type() != at::kFloat)
-    return false;
-  // It takes other layouts by copying them first.
-  if (!a.is_non_overlapping_and_dense() || !b.is_non_overlapping_and_dense()) return false;
-  const ProductShape shape{a.size(0), a.size(1),
-                           b.size(1), {!a.is_contiguous(), !b.is_contiguous()},
-                           sum,       at::get_num_threads()};
-  // Global, as oneDNN's own code is; never destroyed.
-  static auto* const mutex = new ForkSafeMutex(LockOrder::kLeaf);
-  static auto* const admission = new ProductAdmission;  // guarded by the mutex
-  const std::lock_guard<std::mutex> lock(*mutex);
-  return admission->admit(shape);
+// Of a matrix, or of each of a batch: whether its columns lie one after the other and not its rows.
+// None for other layouts, which oneDNN is given copies of.
+std::optional<bool> is_transposed(const at::Tensor& matrices) {
+  if (matrices.is_contiguous()) return false;
+  if (matrices.transpose(-2, -1).is_contiguous()) return true;
+  return std::nullopt;
 }
 
-// What is in the result counts `beta` times.
-at::Tensor multiply(const at::Tensor& a, const at::Tensor& b, at::Tensor result, float beta) {
-  at::native::mkldnn_matmul(a, b, result, beta, /*alpha=*/1);
-  increment(metrics().onednn_products);
+// None: what oneDNN is not to compute.
+std::optional<ProductShape> shape_of(const at::Tensor& a, const at::Tensor& b, bool sum) {
+  if (!onednn_multiplies() || !at::globalContext().userEnabledMkldnn()) return std::nullopt;
+  if (a.scalar_type() != at::kFloat || b.scalar_type() != at::kFloat) return std::nullopt;
+  const int64_t dims = a.dim();
+  if ((dims != 2 && dims != 3) || b.dim() != dims || a.size(-1) != b.size(-2)) return std::nullopt;
+  const int64_t batch = dims == 3 ? a.size(0) : 1;
+  if (dims == 3 && b.size(0) != batch) return std::nullopt;
+  const std::optional<bool> a_transposed = is_transposed(a), b_transposed = is_transposed(b);
+  if (!a_transposed || !b_transposed) return std::nullopt;
+  return ProductShape{
+      batch, a.size(-2),           a.size(-1), b.size(-1), {*a_transposed, *b_transposed},
+      sum,   at::get_num_threads()};
+}
+
+// Global, as oneDNN's own code is.
+class SharedChoice {
+ public:
+  ProductChoice::Call next(const ProductShape& shape) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return choice_.next(shape);
+  }
+  void took(const ProductChoice::Call& call, int64_t nanoseconds) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    choice_.took(call, nanoseconds);
+  }
+
+ private:
+  ForkSafeMutex mutex_{LockOrder::kLeaf};
+  ProductChoice choice_;  // guarded by the mutex
+};
+
+SharedChoice& shared_choice() {
+  static auto* const choice = new SharedChoice;  // never destroyed: threads may outlive statics
+  return *choice;
+}
+
+// The product by oneDNN or by `aten`, whoever is chosen for its shape. `prepare` makes the result,
+// of which what is there counts `beta` times.
+template <typename Aten, typename Prepare>
+at::Tensor product_by_choice(const at::Tensor& a, const at::Tensor& b, float beta, const Aten& aten,
+                             const Prepare& prepare) {
+  const std::optional<ProductShape> shape = shape_of(a, b, /*sum=*/beta != 0);
+  if (!shape) return aten();
+  const ProductChoice::Call call = shared_choice().next(*shape);
+  const auto begin = std::chrono::steady_clock::now();
+  at::Tensor result;
+  if (call.onednn) {
+    result = prepare();
+    at::native::mkldnn_matmul(a, b, result, beta, /*alpha=*/1);
+    increment(metrics().onednn_products);
+  } else {
+    result = aten();
+  }
+  if (call.timed_for)
+    shared_choice().took(
+        call, std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
   return result;
 }
 
-at::Tensor empty_product(const at::Tensor& a, const at::Tensor& b) {
-  return at::detail::empty_cpu({a.size(0), b.size(1)}, at::kFloat);
+at::Tensor onednn_mm(const at::Tensor& self, const at::Tensor& mat2) {
+  return product_by_choice(
+      self, mat2, /*beta=*/0, [&] { return at::mm(self, mat2); },
+      [&] {
+        return at::detail::empty_cpu({self.size(0), mat2.size(1)}, at::kFloat);
+      });
 }
 
-at::Tensor onednn_mm(const at::Tensor& self, const at::Tensor& mat2) {
-  if (!is_for_onednn(self, mat2, /*sum=*/false)) return at::mm(self, mat2);
-  return multiply(self, mat2, empty_product(self, mat2), /*beta=*/0);
+at::Tensor onednn_bmm(const at::Tensor& self, const at::Tensor& mat2) {
+  return product_by_choice(
+      self, mat2, /*beta=*/0, [&] { return at::bmm(self, mat2); },
+      [&] {
+        return at::detail::empty_cpu({self.size(0), self.size(1), mat2.size(2)}, at::kFloat);
+      });
 }
 
 at::Tensor onednn_addmm(const at::Tensor& self, const at::Tensor& mat1, const at::Tensor& mat2) {
-  if (self.scalar_type() != at::kFloat || !is_for_onednn(mat1, mat2, /*sum=*/true))
-    return at::addmm(self, mat1, mat2);
-  return multiply(mat1, mat2, empty_product(mat1, mat2).copy_(self), /*beta=*/1);
+  const auto aten = [&] { return at::addmm(self, mat1, mat2); };
+  if (self.scalar_type() != at::kFloat) return aten();
+  return product_by_choice(mat1, mat2, /*beta=*/1, aten, [&] {
+    const at::Tensor sum = at::detail::empty_cpu({mat1.size(0), mat2.size(1)}, at::kFloat);
+    return sum.copy_(self);
+  });
 }
 
 }  // namespace
@@ -86,32 +144,16 @@ bool onednn_multiplies_faster() {
 #endif
 }
 
-size_t ProductAdmission::Hash::operator()(const ProductShape& shape) const {
-  return c10::get_hash(shape.rows, shape.inner, shape.columns, shape.transposed[0],
-                       shape.transposed[1], shape.sum, shape.threads);
-}
-
-bool ProductAdmission::admit(const ProductShape& shape) {
-  auto found = waiting_.find(shape);
-  if (found == waiting_.end()) {
-    const auto shapes = int64_t(waiting_.size());
-    if (shapes == kMostShapes) return false;
-    found = waiting_.emplace(shape, (shapes + 1) * kWorkOfCode).first;
-  }
-  int64_t& left = found->second;
-  if (left <= 0) return true;
-  left -= shape.rows * shape.inner * shape.columns;
-  return false;
-}
-
 void register_onednn_products() {
   torch::Library& definitions =
       immortal_library(torch::Library::FRAGMENT, "torch_lazy", std::nullopt);
   definitions.def("onednn_mm(Tensor self, Tensor mat2) -> Tensor");
+  definitions.def("onednn_bmm(Tensor self, Tensor mat2) -> Tensor");
   definitions.def("onednn_addmm(Tensor self, Tensor mat1, Tensor mat2) -> Tensor");
 
   torch::Library& cpu = immortal_library(torch::Library::IMPL, "torch_lazy", c10::DispatchKey::CPU);
   cpu.impl("onednn_mm", onednn_mm);
+  cpu.impl("onednn_bmm", onednn_bmm);
   cpu.impl("onednn_addmm", onednn_addmm);
 }
 
