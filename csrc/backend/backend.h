@@ -77,6 +77,8 @@ struct RunResult {
   // With a failure: nothing was written to any input, so that the caller may run the operations one
   // by one instead, which fails exactly where eager does.
   bool unchanged = false;
+  // False while something that runs do is tried out, and further runs may take less.
+  bool is_settled = true;
 };
 
 // One step of a run.

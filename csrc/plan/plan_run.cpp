@@ -81,8 +81,10 @@ void PlanRun::give_up() {
 }
 
 RunResult PlanRun::finish(const StepObserver* observer) {
+  const int64_t trials = launcher_.trials();
   proceed(plan_.steps.size(), observer);
   RunResult result;
+  result.is_settled = launcher_.trials() == trials;
   if (error_) {
     const int64_t origin = plan_.steps.empty() ? 0 : plan_.steps[at_].origin;
     result.failure = RunFailure{size_t(origin), error_};

@@ -32,6 +32,8 @@ constexpr double kWorthCompiling = 0.95;
 // What a race costs, about: library calls are made ready and kept in mind, which takes 0.2 ms, and
 // turns are taken by what is slower.
 constexpr int64_t kRaceNanoseconds = 1'000'000;
+// So long a candidate runs alone that still tries out something.
+constexpr int64_t kMostAloneNanoseconds = 100 * kRaceNanoseconds;
 
 // What a run counts for that begins before its window is recorded, whether it ends or is given up:
 // nobody times it.
@@ -115,13 +117,14 @@ RunResult MeasuredChoice::run_alone(Executable& executable, c10::ArrayRef<at::Te
     return executable.run(inputs);
   const std::chrono::nanoseconds begin = surroundings_.now();
   RunResult result = executable.run(inputs);
-  add_alone(surroundings_.now() - begin);
+  add_alone(surroundings_.now() - begin, result.is_settled);
   return result;
 }
 
-void MeasuredChoice::add_alone(std::chrono::nanoseconds taken) {
+void MeasuredChoice::add_alone(std::chrono::nanoseconds taken, bool is_settled) {
   const int64_t ns = taken.count();
-  if (alone_ns_.fetch_add(ns) + ns >= kRaceNanoseconds && !asked_for_rival_.exchange(true))
+  const int64_t enough = is_settled ? kRaceNanoseconds : kMostAloneNanoseconds;
+  if (alone_ns_.fetch_add(ns) + ns >= enough && !asked_for_rival_.exchange(true))
     enqueue_rival({ChoiceKind::kLibraryCalls});
 }
 
@@ -129,7 +132,7 @@ std::unique_ptr<StagedRun> MeasuredChoice::begin_run() {
   std::shared_ptr<Executable> candidate = settled();
   std::unique_ptr<StagedRun> run = candidate ? candidate->begin_run() : nullptr;
   if (!run) return nullptr;
-  if (!asked_for_rival_.load(std::memory_order_relaxed)) add_alone(kStagedRun);
+  if (!asked_for_rival_.load(std::memory_order_relaxed)) add_alone(kStagedRun, /*is_settled=*/true);
   return std::make_unique<RunOfCandidate>(shared_from_this(), std::move(candidate), std::move(run));
 }
 

@@ -33,7 +33,8 @@ struct Choice {
 
 // Every run is one of the program's, by one of the candidates: nothing is done twice. What the
 // backend compiled runs alone until it has taken as long as it costs to race it: of windows that
-// run a few times and never again a script may have hundreds. Then library calls are made ready in
+// run a few times and never again a script may have hundreds. So it does, within limits, as long as
+// it tries out something itself. Then library calls are made ready in
 // the background, and runs take turns until it is clear which candidate is faster (race.h). What
 // both told of their steps may promise that giving some operations back to library calls is faster
 // still: once in its life a choice has the backend compile the graph so, too, and races that
@@ -86,7 +87,7 @@ class MeasuredChoice final : public Executable,
   };
 
   RunResult run_alone(Executable& executable, c10::ArrayRef<at::Tensor> inputs);
-  void add_alone(std::chrono::nanoseconds taken);
+  void add_alone(std::chrono::nanoseconds taken, bool is_settled);
   RunResult run_in_race(c10::ArrayRef<at::Tensor> inputs);
   Outcome end_race(Race::Way winner, std::vector<int64_t> give_back);
   void give_up_race();

@@ -35,6 +35,7 @@ class FakeExecutable final : public Executable {
     for (const FakeStep& step : steps_) clock_time += std::chrono::microseconds(step.time);
     device_time += behind;
     RunResult result;
+    result.is_settled = is_settled;
     if (fails) result.failure = RunFailure{0, std::make_exception_ptr(std::runtime_error("data"))};
     return result;
   }
@@ -50,6 +51,7 @@ class FakeExecutable final : public Executable {
 
   int runs = 0;
   bool fails = false;
+  bool is_settled = true;
   bool is_staged = false;
   std::chrono::microseconds behind{0};  // what a device has to do for it when the run has ended
 
@@ -133,6 +135,27 @@ TEST(MeasuredChoice, WhatIsCompiledRunsAloneUntilThatTookAsLongAsARace) {
   EXPECT_EQ(window.jobs.size(), 1U);
   EXPECT_EQ(window.compiled->runs, 13);
   EXPECT_EQ(window.library->runs, 0);
+}
+
+TEST(MeasuredChoice, WhatTriesOutSomethingRunsAloneForLonger) {
+  Planted window(one_step(1000), one_step(100));
+  window.compiled->is_settled = false;
+
+  window.run(50);
+  EXPECT_TRUE(window.jobs.empty());
+
+  window.compiled->is_settled = true;
+  window.run(1);
+  EXPECT_EQ(window.jobs.size(), 1U);
+}
+
+TEST(MeasuredChoice, WhatNeverSettlesIsRacedInTheEnd) {
+  Planted window(one_step(1000), one_step(100));
+  window.compiled->is_settled = false;
+
+  window.run(101);
+
+  EXPECT_EQ(window.jobs.size(), 1U);
 }
 
 TEST(MeasuredChoice, EveryRunOfTheProgramIsOneRunOfOneCandidate) {

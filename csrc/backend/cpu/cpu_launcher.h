@@ -23,6 +23,7 @@ class CpuLauncher final : public Launcher {
   at::Tensor empty(c10::IntArrayRef sizes, c10::IntArrayRef strides,
                    c10::ScalarType dtype) const override;
   bool all_within(const at::Tensor& indices, int64_t limit) const override;
+  int64_t trials() const override;
   void launch(const KernelStep& step, c10::ArrayRef<void*> pointers) const override;
 
  private:

@@ -12,10 +12,15 @@
 // for which backend/cpu/product_choice says so.
 #pragma once
 
+#include <cstdint>
+
 namespace torch_lazy {
 
 // Whether this machine is one where oneDNN may multiply faster.
 bool onednn_multiplies_faster();
+
+// How many calls of the operators on this thread were to find out who is faster.
+int64_t timed_products();
 
 // Defines the operators and their CPU kernels. Once a process, before any is looked up.
 void register_onednn_products();
