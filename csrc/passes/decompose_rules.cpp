@@ -234,4 +234,24 @@ bool decompose_node(GraphBuilder& builder, Node* node) {
   return rule && decompose_node(builder, node, *rule);
 }
 
+std::shared_ptr<torch::jit::Graph> decompose_by(const std::function<Rule(const Node&)>& rule_of,
+                                                std::shared_ptr<torch::jit::Graph> graph,
+                                                c10::IntArrayRef input_offsets) {
+  const std::vector<Node*> nodes(graph->nodes().begin(), graph->nodes().end());
+  std::vector<Rule> rules;
+  rules.reserve(nodes.size());
+  for (const Node* const node : nodes)
+    rules.push_back(node->hasAttribute(kLibraryAttribute) ? Rule() : rule_of(*node));
+  if (std::ranges::none_of(rules, [](const Rule& rule) { return bool(rule); })) return graph;
+  GraphBuilder builder(*graph, input_offsets);
+  // As in decompose: nodes go to the end of the graph in their order, or what they become does.
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i]->kind() == c10::prim::Constant) continue;
+    if (!rules[i] || !decompose_node(builder, nodes[i], rules[i]))
+      nodes[i]->moveBefore(graph->return_node());
+  }
+  builder.order_constants();
+  return graph;
+}
+
 }  // namespace torch_lazy

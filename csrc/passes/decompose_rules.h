@@ -108,6 +108,11 @@ const Rule* find_rule(std::string_view operator_name);
 bool decompose_node(GraphBuilder& builder, torch::jit::Node* node, const Rule& rule);
 // By the rule of its operator, where there is one.
 bool decompose_node(GraphBuilder& builder, torch::jit::Node* node);
+// All nodes for which there is a rule, but those marked by kLibraryAttribute. For passes of their
+// own, behind `decompose`.
+std::shared_ptr<torch::jit::Graph> decompose_by(
+    const std::function<Rule(const torch::jit::Node&)>& rule_of,
+    std::shared_ptr<torch::jit::Graph> graph, c10::IntArrayRef input_offsets);
 // For operators on lists: the node that takes the list of results apart, and the operator with it.
 bool decompose_foreach(GraphBuilder& builder, torch::jit::Node* unpack);
 bool decompose_fused_optimizer(GraphBuilder& builder, torch::jit::Node* unpack);

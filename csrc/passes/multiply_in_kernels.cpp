@@ -154,7 +154,7 @@ ProductRule find_product_rule(const Node& node) {
       {"aten::dot", finish_vector_product},
       {"aten::addmm", finish_product_and_sum},
       {"aten::baddbmm", finish_product_and_sum}};
-  if (!node.kind().is_aten() || node.hasAttribute(kLibraryAttribute)) return nullptr;
+  if (!node.kind().is_aten()) return nullptr;
   const auto rule = rules.find(operator_name(&node));
   return rule == rules.end() ? nullptr : rule->second;
 }
@@ -163,21 +163,12 @@ ProductRule find_product_rule(const Node& node) {
 
 std::shared_ptr<Graph> multiply_in_kernels(std::shared_ptr<Graph> graph,
                                            c10::IntArrayRef input_offsets, int lanes) {
-  const std::vector<Node*> nodes(graph->nodes().begin(), graph->nodes().end());
-  std::vector<ProductRule> rules;
-  rules.reserve(nodes.size());
-  for (const Node* const node : nodes) rules.push_back(find_product_rule(*node));
-  if (std::ranges::all_of(rules, [](ProductRule rule) { return rule == nullptr; })) return graph;
-  GraphBuilder builder(*graph, input_offsets);
-  // As in decompose: nodes go to the end of the graph in their order, or what they become does.
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i]->kind() == c10::prim::Constant) continue;
-    const auto multiply = [&](Decomposition& d) { return rules[i](d, lanes); };
-    if (!rules[i] || !decompose_node(builder, nodes[i], multiply))
-      nodes[i]->moveBefore(graph->return_node());
-  }
-  builder.order_constants();
-  return graph;
+  const auto rule_of = [&](const Node& node) -> Rule {
+    const ProductRule rule = find_product_rule(node);
+    if (!rule) return {};
+    return [=](Decomposition& d) { return rule(d, lanes); };
+  };
+  return decompose_by(rule_of, std::move(graph), input_offsets);
 }
 
 }  // namespace torch_lazy

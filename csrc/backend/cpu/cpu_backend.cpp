@@ -23,6 +23,7 @@
 #include "codegen/cache_hints.h"
 #include "codegen/prelude.h"
 #include "codegen/printer.h"
+#include "passes/decompose_attention.h"
 #include "passes/multiply_in_kernels.h"
 #include "passes/pipeline.h"
 #include "plan/executor.h"
@@ -75,8 +76,10 @@ GraphPass products(const CompileOptions& options, int lanes) {
   return [&options, lanes](std::shared_ptr<torch::jit::Graph> graph) {
     std::vector<int64_t> offsets;
     for (const GraphInput& input : options.inputs) offsets.push_back(input.offset);
+    const bool has_onednn = onednn_multiplies_faster();
+    if (has_onednn) graph = decompose_attention(std::move(graph), offsets);
     graph = multiply_in_kernels(std::move(graph), offsets, lanes);
-    return onednn_multiplies_faster() ? choose_products(std::move(graph)) : graph;
+    return has_onednn ? choose_products(std::move(graph)) : graph;
   };
 }
 

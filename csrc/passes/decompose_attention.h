@@ -1,0 +1,21 @@
+// Attention as products of matrices with a softmax between them.
+#pragma once
+
+#include <c10/util/ArrayRef.h>
+
+#include <memory>
+
+namespace torch::jit {
+struct Graph;
+}  // namespace torch::jit
+
+namespace torch_lazy {
+
+// The CPU's flash attention and its gradient become `bmm`s and core operators, where the scores of
+// all heads may be kept: what is around them fuses with the softmax, and the products are those of
+// the backend, where flash attention multiplies blocks by MKL. For backends whose products of
+// batches are faster than MKL's. Expects core operators. `input_offsets`: as for decompose.
+std::shared_ptr<torch::jit::Graph> decompose_attention(std::shared_ptr<torch::jit::Graph> graph,
+                                                       c10::IntArrayRef input_offsets);
+
+}  // namespace torch_lazy

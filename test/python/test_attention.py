@@ -1,0 +1,80 @@
+"""Attention on the CPU, large enough to be computed by products and a softmax."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from behaviour import hot
+
+BATCH, HEADS, FEATURES = 2, 4, 32
+
+
+def matrices(rows, seed):
+    """[batch, heads, rows, features], heads inside rows as a projection leaves them."""
+    drawn = torch.randn(BATCH, rows, HEADS, FEATURES, generator=torch.Generator().manual_seed(seed))
+    return drawn.transpose(1, 2)
+
+
+def masked_query(queries, keys):
+    """Nothing is kept for one of the queries."""
+    mask = torch.ones(queries, keys, dtype=torch.bool).tril()
+    mask[3] = False
+    return mask
+
+
+ARGUMENTS = {
+    "plain": {},
+    "causal": {"is_causal": True},
+    "scaled": {"scale": 0.3},
+    "masked": {"attn_mask": masked_query(64, 64)},
+    "added": {"attn_mask": torch.linspace(-3, 3, 64 * 64).view(64, 64)},
+}
+
+
+@pytest.mark.parametrize("arguments", ARGUMENTS.values(), ids=ARGUMENTS)
+def test_attention_and_its_gradients_are_eagers(arguments):
+    def step(query, key, value, mask):
+        query, key, value = (x.detach().requires_grad_() for x in (query, key, value))
+        given = arguments if mask is None else {**arguments, "attn_mask": mask}
+        result = F.scaled_dot_product_attention(query, key, value, **given)
+        gradients = torch.autograd.grad(result.square().sum(), (query, key, value))
+        return torch.stack([result.detach(), *gradients])
+
+    tensors = [matrices(64, seed) for seed in range(3)]
+    mask = arguments.get("attn_mask")
+    on_lazy = [x if x is None else x.to("lazy") for x in (*tensors, mask)]
+
+    result = hot(step, *on_lazy).cpu()
+
+    torch.testing.assert_close(result, step(*tensors, mask), rtol=1e-4, atol=1e-5)
+
+
+def test_attention_to_more_keys_than_queries_is_eagers():
+    def step(query, key, value):
+        return F.scaled_dot_product_attention(query, key, value).transpose(1, 2).contiguous()
+
+    tensors = [matrices(rows, rows) for rows in (40, 96, 96)]
+
+    result = hot(step, *[x.to("lazy") for x in tensors]).cpu()
+
+    torch.testing.assert_close(result, step(*tensors), rtol=1e-4, atol=1e-5)
+
+
+def test_attention_trained_for_some_steps_follows_the_cpu():
+    def train(device):
+        torch.manual_seed(0)
+        layer = torch.nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True)
+        layer = layer.to(device)
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.05)
+        x = torch.randn(8, 64, 64, generator=torch.Generator().manual_seed(1)).to(device)
+        losses = []
+        for _ in range(12):
+            optimizer.zero_grad()
+            loss = F.mse_loss(layer(x), x)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+            if device == "lazy":
+                torch.lazy.wait_for_compiles()
+        return torch.tensor(losses)
+
+    torch.testing.assert_close(train("lazy"), train("cpu"), rtol=1e-5, atol=1e-6)
