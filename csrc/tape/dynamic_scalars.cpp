@@ -3,7 +3,9 @@
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -110,8 +112,11 @@ bool equal(const uint64_t* a, const uint64_t* b, size_t count) {
 }  // namespace
 
 bool may_be_dynamic(uint64_t bits) {
-  constexpr uint64_t kInfinity = 0x7ff0'0000'0000'0000, kSign = uint64_t(1) << 63;
-  return (bits & ~kSign) <= kInfinity;
+  constexpr auto kInfinity = std::bit_cast<uint64_t>(std::numeric_limits<double>::infinity());
+  constexpr auto kMostFloat = std::bit_cast<uint64_t>(double{std::numeric_limits<float>::max()});
+  constexpr uint64_t kSign = uint64_t(1) << 63;
+  const uint64_t magnitude = bits & ~kSign;
+  return magnitude <= kMostFloat || magnitude == kInfinity;
 }
 
 std::vector<uint32_t> dynamic_scalar_words(const Tape& tape) {

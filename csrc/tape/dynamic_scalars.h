@@ -6,7 +6,8 @@
 // number there, and its graph takes the number as an input. What never changed stays a constant.
 //
 // Only numbers that operators compute with in float32 or float64 are dynamic
-// (ops/dynamic_scalar_arguments), and no NaN is: kernels may branch on it.
+// (ops/dynamic_scalar_arguments). No NaN is: kernels may branch on it. Nor is a finite number that
+// no float32 holds: eager refuses it at the call.
 #pragma once
 
 #include <cstdint>

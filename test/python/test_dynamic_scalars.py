@@ -399,3 +399,22 @@ def test_a_tensor_that_is_filled_with_a_changing_number_is_compiled():
     assert torch_lazy.metrics()["fallbacks"].get("window not compiled", 0) == before
     assert is_hot(counted[-1])
     assert results[-1].item() == 5.5
+
+
+NO_FLOAT = {
+    "clamp": lambda x, number: x.clamp(min=number),
+    "addcmul": lambda x, number: torch.addcmul(x, x, x, value=number),
+    "lerp": lambda x, number: torch.lerp(x, x + 1, number),
+    "masked_fill": lambda x, number: x.masked_fill(x > 1, number),
+    "fill_": lambda x, number: (x + 1).fill_(number),
+    "_foreach_maximum": lambda x, number: torch._foreach_maximum([x], number)[0],
+}
+
+
+@pytest.mark.parametrize("act", NO_FLOAT.values(), ids=NO_FLOAT)
+def test_a_number_that_no_float_holds_is_refused_at_the_call(device, act):
+    x = torch.arange(4.0).to(device)
+    pass_by_pass(lambda number: act(x, number).tolist(), [1.0, 2.0, 3.0, math.inf])
+
+    with pytest.raises(RuntimeError, match="without overflow"):
+        act(x, 1e39)
