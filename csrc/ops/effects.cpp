@@ -9,6 +9,7 @@
 #include <atomic>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -122,10 +123,14 @@ void judge_data_dependence(const c10::OperatorHandle& op, const Name& name, Effe
   // fallible.
   const bool plain_division = (name.base == "div" || name.base == "divide") &&
                               !op.schema().argumentIndexWithName("rounding_mode").has_value();
+  // A number is converted before anything is recorded.
+  const std::optional<int> value = op.schema().argumentIndexWithName("value");
+  const bool fills_with_number = name.base == "masked_fill" && value &&
+                                 !holds_tensors(*op.schema().arguments()[size_t(*value)].type());
   // A random operator given its parameters as numbers has checked them before anything is recorded.
   const bool reads_any = std::any_of(effects.arguments.begin(), effects.arguments.end(),
                                      [](const ArgumentEffect& argument) { return argument.reads; });
-  effects.fails_on_data = (reads_any || !effects.random) && !plain_division &&
+  effects.fails_on_data = (reads_any || !effects.random) && !plain_division && !fills_with_number &&
                           effects_table::fails_on_data(name.base) != nullptr;
   effects.data_dependent_output = op.hasTag(at::Tag::data_dependent_output) ||
                                   op.hasTag(at::Tag::dynamic_output_shape) ||

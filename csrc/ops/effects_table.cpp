@@ -97,6 +97,7 @@ constexpr Note kFailsOnData[] = {
     {"index_put", kIndexRange},
     {"_index_put_impl", kIndexRange},
     {"index_reduce", kIndexRange},
+    {"masked_fill", "the conversion of the value may overflow"},
     {"index_select*", kIndexRange},
     {"gather*", kIndexRange},
     {"scatter*", kIndexRange},

@@ -316,11 +316,16 @@ void add_selection_rules(RuleTable& table) {
     const ScalarType dtype = d.output().dtype;
     return d.finish(where(condition, d.operand(1, dtype), d.operand(2, dtype)));
   };
-  for (const char* name : {"masked_fill.Scalar", "masked_fill.Tensor"})
-    table[name] = [](Decomposition& d) {
-      const ScalarType dtype = d.output().dtype;
-      return d.finish(where(d.operand(1, c10::kBool), d.operand(2, dtype), d.operand(0, dtype)));
-    };
+  table["masked_fill.Scalar"] = [](Decomposition& d) {
+    const ScalarType dtype = d.output().dtype;
+    return d.finish(where(d.operand(1, c10::kBool), d.operand(2, dtype), d.operand(0, dtype)));
+  };
+  // ATen refuses a value that overflows.
+  table["masked_fill.Tensor"] = [](Decomposition& d) {
+    const ScalarType dtype = d.output().dtype;
+    if (!d.is_number(2) && c10::promoteTypes(d.tensor(2).dtype(), dtype) != dtype) return false;
+    return d.finish(where(d.operand(1, c10::kBool), d.operand(2, dtype), d.operand(0, dtype)));
+  };
   const auto bound = [&](const std::string& name, const std::vector<const char*>& overloads,
                          int lower, int upper) {
     for (const char* overload : overloads)
