@@ -30,7 +30,7 @@ class InspectedArguments {
   // One argument of the schema, in order.
   template <class Argument>
   void add(const Argument& argument) {
-    starts_.push_back(uint16_t(tensors_.size()));
+    starts_.push_back(uint32_t(tensors_.size()));
     inspect(argument);
   }
 
@@ -154,7 +154,7 @@ class InspectedArguments {
   LazyTensorImpl* healed_ = nullptr;
   std::shared_ptr<const std::exception_ptr> healed_error_;
   c10::SmallVector<LazyTensorImpl*, 8> tensors_;
-  c10::SmallVector<uint16_t, 12> starts_;
+  c10::SmallVector<uint32_t, 12> starts_;
 };
 
 }  // namespace torch_lazy

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from behaviour import deferred, each_run, same, same_on, wait_for_compiles
+from behaviour import deferred, each_run, hot, same, same_on, wait_for_compiles
 
 MUTATIONS = {
     "t_": lambda t: t.t_(),
@@ -201,3 +201,15 @@ def test_resize_keeps_the_elements_that_fit(device):
 def test_resizing_a_tensor_that_requires_grad_is_refused(device):
     with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
         torch.ones(3, device=device, requires_grad=True).resize_(2)
+
+
+def test_out_behind_a_list_of_very_many_is_resized_in_a_hot_window(device):
+    """More than 16 bits count."""
+    tensors = torch.arange(65_540.0, device=device).view(-1, 1).unbind()
+
+    def step():
+        out = torch.empty(0, device=device)
+        torch.cat(tensors, out=out)
+        return out.shape, out[-1].item()
+
+    assert hot(step) == ((65_540,), 65_539)
