@@ -21,6 +21,8 @@ void InspectedArguments::inspect(const at::Tensor& tensor) {
   StorageState& state = impl->state();
   if (state.error && tensors_.size() == 1 && op_.effects->overwrites_first_argument) [[unlikely]]
     heal(*impl);
+  else if (healed_ && &state == &healed_->state()) [[unlikely]]
+    std::rethrow_exception(*healed_error_);  // what is to be overwritten is read, too
   recorder_.resolve(impl->binding, state, [&] {
     return !op_.effects->known || op_.effects->arguments[starts_.size() - 1].writes;
   });
