@@ -48,7 +48,7 @@ at::Tensor group_norm(const at::Tensor& input, int64_t groups,
                       const std::optional<at::Tensor>& bias, double eps, bool cudnn_enabled) {
   const at::MemoryFormat format = input.suggest_memory_format();
   if (!input.device().is_lazy() || !execution_device().is_cpu() ||
-      format == at::MemoryFormat::Contiguous || input.size(1) % groups != 0)
+      format == at::MemoryFormat::Contiguous || groups <= 0 || input.size(1) % groups != 0)
     return at::native::group_norm(input, groups, weight, bias, eps, cudnn_enabled);
   const auto contiguous = [](const std::optional<at::Tensor>& tensor) {
     return tensor && tensor->defined() ? std::optional(tensor->contiguous()) : std::nullopt;

@@ -53,6 +53,9 @@ ILLEGAL = {
     "embedding out of range": lambda d: torch.nn.functional.embedding(
         torch.tensor([5], device=d), torch.ones(3, 2, device=d)
     ),
+    "no groups": lambda d: torch.group_norm(
+        torch.ones(1, 2, 3, 3, device=d).to(memory_format=torch.channels_last), 0
+    ),
     "division of integers by zero": lambda d: torch.ones(2, dtype=torch.int64, device=d) // 0,
     "singular matrix": lambda d: torch.linalg.inv(torch.zeros(2, 2, device=d)),
 }
@@ -311,6 +314,47 @@ def test_overwriting_a_poisoned_tensor_heals_it(device):
     lost.copy_(torch.tensor([4.0, 5.0]))
 
     assert lost.tolist() == [4, 5]
+
+
+@pytest.mark.recording
+def test_overwriting_a_poisoned_tensor_with_its_own_elements_raises(device):
+    def step(table, index):
+        rows = table.index_select(0, index.abs())
+        return rows, rows[0]
+
+    table = torch.arange(3.0).to(device)
+    hot(step, table, torch.tensor([0, 2]).to(device))
+    lost, first = step(table, torch.tensor([0, 7]).to(device))
+    with pytest.raises((IndexError, RuntimeError)):
+        synchronize()
+
+    for _ in range(2):  # it stays poisoned
+        with pytest.raises((IndexError, RuntimeError), match="out of range"):
+            lost.fill_(first)
+    with pytest.raises((IndexError, RuntimeError), match="out of range"):
+        lost.tolist()
+
+
+FILLS = [
+    (torch.int8, torch.int64, 300),
+    (torch.float32, torch.float64, 1e39),
+    (torch.int64, torch.float32, 1e30),
+]
+
+
+@pytest.mark.parametrize(("dtype", "of_value", "value"), FILLS, ids=str)
+def test_a_masked_fill_refuses_a_value_that_overflows_in_a_hot_window(
+    device, dtype, of_value, value
+):
+    x = torch.arange(4).to(device, dtype)
+
+    def act(value):
+        return x.masked_fill(x > 1, value.to(device)).tolist()
+
+    assert hot(lambda: act(torch.tensor(5, dtype=of_value))) == [0, 1, 5, 5]
+
+    with pytest.raises(RuntimeError, match="without overflow"):
+        act(torch.tensor(value, dtype=of_value))
 
 
 def test_numbers_in_a_tensor_that_is_not_contiguous_are_refused_in_a_hot_window(device):
