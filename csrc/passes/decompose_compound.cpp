@@ -19,25 +19,25 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 void add_weighted_rules(RuleTable& table) {
   table["addcmul"] = [](Decomposition& d) {
     if (d.compute() == c10::kBool) return false;
-    const Term x = d.operand(0, d.compute());
-    Term a = d.operand(1, d.compute());
-    const Term b = d.operand(2, d.compute());
+    const Term x = d.common_operand(0);
+    Term a = d.common_operand(1);
+    const Term b = d.common_operand(2);
     if (!d.is(3, 1)) a = d.operand(3, a.dtype()) * a;
     return d.finish(multiply_add(x, a, b));
   };
   table["addcdiv"] = [](Decomposition& d) {
     if (!c10::isFloatingType(d.compute())) return false;
-    const Term x = d.operand(0, d.compute());
-    Term a = d.operand(1, d.compute());
-    const Term b = d.operand(2, d.compute());
+    const Term x = d.common_operand(0);
+    Term a = d.common_operand(1);
+    const Term b = d.common_operand(2);
     if (!d.is(3, 1)) a = d.operand(3, a.dtype()) * a;
     return d.finish(x + a / b);
   };
   // Interpolates from the nearer end, which a weight that is known only when the kernel runs does
   // not tell yet.
   table["lerp.Tensor"] = table["lerp.Scalar"] = [](Decomposition& d) {
-    const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
-    const Term weight = d.operand(2, d.compute());
+    const Term a = d.common_operand(0), b = d.common_operand(1);
+    const Term weight = d.common_operand(2);
     if (const auto number = constant_number(weight.value)) {
       const bool near_a = std::abs(number->toDouble()) < 0.5;
       const Term factor = near_a ? weight : a.number(number->toDouble() - 1);
@@ -52,13 +52,13 @@ void add_weighted_rules(RuleTable& table) {
 
 void add_number_bounds_rules(RuleTable& table) {
   table["fmax"] = [](Decomposition& d) {
-    const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
+    const Term a = d.common_operand(0), b = d.common_operand(1);
     if (a.dtype() == c10::kBool) return d.finish(logical_or(a, b));
     if (!c10::isFloatingType(a.dtype())) return d.finish(maximum(a, b));
     return d.finish(where(test("isnan", a), b, where(test("isnan", b), a, maximum(a, b))));
   };
   table["fmin"] = [](Decomposition& d) {
-    const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
+    const Term a = d.common_operand(0), b = d.common_operand(1);
     if (a.dtype() == c10::kBool) return d.finish(logical_and(a, b));
     if (!c10::isFloatingType(a.dtype())) return d.finish(minimum(a, b));
     return d.finish(where(test("isnan", a), b, where(test("isnan", b), a, minimum(a, b))));
@@ -70,20 +70,19 @@ void add_number_bounds_rules(RuleTable& table) {
 void add_logarithm_rules(RuleTable& table) {
   for (const char* overload : {"Tensor", "Scalar_Self", "Scalar_Other"})
     table[std::string("xlogy.") + overload] = [](Decomposition& d) {
-      const ScalarType first = d.output().dtype;
-      const Term x = d.operand(0, d.compute(), first), y = d.operand(1, d.compute(), first);
+      const Term x = d.common_operand(0), y = d.common_operand(1);
       const Term product = where(compare("eq", x, 0), x.number(0), x * log(y));
       return d.finish(where(test("isnan", y), x.number(kNan), product));
     };
   // Equal infinities are kept apart, as their difference is NaN.
   table["logaddexp"] = [](Decomposition& d) {
-    const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
+    const Term a = d.common_operand(0), b = d.common_operand(1);
     const Term both = logical_and(test("isinf", a), compare("eq", a, b));
     return d.finish(where(both, a, maximum(a, b) + log1p(exp(-abs(a - b)))));
   };
   table["heaviside"] = [](Decomposition& d) {
     if (d.compute() == c10::kBool) return false;
-    const Term x = d.operand(0, d.compute()), values = d.operand(1, d.compute());
+    const Term x = d.common_operand(0), values = d.common_operand(1);
     return d.finish(where(compare("eq", x, 0), values, compare("gt", x, 0).to(x.dtype())));
   };
 }

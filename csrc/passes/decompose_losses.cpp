@@ -30,24 +30,24 @@ double share(Decomposition& d, const TensorInfo& info, size_t reduction) {
 
 void add_distance_rules(RuleTable& table) {
   table["mse_loss"] = [](Decomposition& d) {
-    const Term difference = d.operand(0, d.compute()) - d.operand(1, d.compute());
+    const Term difference = d.common_operand(0) - d.common_operand(1);
     return finish_loss(d, difference * difference, 2);
   };
   table["mse_loss_backward"] = [](Decomposition& d) {
-    const Term grad = d.operand(0, d.compute()), x = d.operand(1, d.compute());
+    const Term grad = d.common_operand(0), x = d.common_operand(1);
     const double factor = 2 * share(d, x.info(), 3);
-    return d.finish(factor * (x - d.operand(2, d.compute())) * grad);
+    return d.finish(factor * (x - d.common_operand(2)) * grad);
   };
   table["smooth_l1_loss"] = [](Decomposition& d) {
     const double beta = d.real(3);
-    const Term z = abs(d.operand(0, d.compute()) - d.operand(1, d.compute()));
+    const Term z = abs(d.common_operand(0) - d.common_operand(1));
     if (beta == 0) return finish_loss(d, z, 2);
     const Term near = compare("lt", z, beta);
     return finish_loss(d, where(near, 0.5 * z * z / beta, z - 0.5 * beta), 2);
   };
   table["smooth_l1_loss_backward"] = [](Decomposition& d) {
-    const Term grad = d.operand(0, d.compute()), x = d.operand(1, d.compute());
-    const Term difference = x - d.operand(2, d.compute());
+    const Term grad = d.common_operand(0), x = d.common_operand(1);
+    const Term difference = x - d.common_operand(2);
     const double norm = share(d, x.info(), 3), beta = d.real(4);
     const Term inner = norm * difference * grad / beta;
     const Term upper = where(compare("ge", difference, beta), norm * grad, inner);
@@ -55,13 +55,13 @@ void add_distance_rules(RuleTable& table) {
   };
   table["huber_loss"] = [](Decomposition& d) {
     const double delta = d.real(3);
-    const Term z = abs(d.operand(0, d.compute()) - d.operand(1, d.compute()));
+    const Term z = abs(d.common_operand(0) - d.common_operand(1));
     const Term near = compare("le", z, delta);
     return finish_loss(d, where(near, 0.5 * z * z, delta * (z - 0.5 * delta)), 2);
   };
   table["huber_loss_backward"] = [](Decomposition& d) {
-    const Term grad = d.operand(0, d.compute()), x = d.operand(1, d.compute());
-    const Term difference = x - d.operand(2, d.compute());
+    const Term grad = d.common_operand(0), x = d.common_operand(1);
+    const Term difference = x - d.common_operand(2);
     const double norm = share(d, x.info(), 3), delta = d.real(4);
     const Term upper =
         where(compare("ge", difference, delta), norm * grad * delta, norm * difference * grad);

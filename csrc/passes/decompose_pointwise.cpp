@@ -122,7 +122,7 @@ void add_sum_rules(RuleTable& table) {
   const auto add = [&](const std::string& name, bool negative, bool reversed) {
     const Rule rule = [=](Decomposition& d) {
       const TensorInfo made = d.output();
-      Term a = d.operand(0, d.compute(), made.dtype), b = d.operand(1, d.compute(), made.dtype);
+      Term a = d.common_operand(0), b = d.common_operand(1);
       if (reversed) std::swap(a, b);
       const auto result = scaled_sum(a, b, d.scalar(2), negative, made);
       return result && d.finish(*result);
@@ -138,7 +138,7 @@ void add_sum_rules(RuleTable& table) {
 struct Arithmetic {
   const char* name;
   const char* overload;  // of the core operator
-  // A number beside a half type is first rounded to it.
+  // What has no dimensions is rounded to a half type of the result before, as all else is.
   bool rounds_number;
   std::vector<const char*> overloads;
 };
@@ -155,6 +155,14 @@ const Arithmetic kArithmetic[] = {
     {"copysign", "Tensor", true, {"Tensor", "Scalar"}},
 };
 
+// The second one of a product or quotient, of which ATen's kernels take what has no dimensions and
+// lies on the CPU in the dtype that they compute in.
+Term factor(Decomposition& d) {
+  const bool is_cast =
+      !d.is_number(1) && (d.tensor(1).info().dims() > 0 || !d.tensor(1).info().device.is_cpu());
+  return is_cast ? d.common_operand(1) : d.operand(1, d.compute());
+}
+
 std::string with_overload(std::string name, const std::string& overload) {
   if (!overload.empty()) name += "." + overload;
   return name;
@@ -164,10 +172,9 @@ void add_arithmetic_rules(RuleTable& table) {
   for (const Arithmetic& entry : kArithmetic)
     for (const char* overload : entry.overloads)
       table[with_overload(entry.name, overload)] = [&entry](Decomposition& d) {
-        const ScalarType dtype = d.compute();
-        const ScalarType first = entry.rounds_number ? d.output().dtype : dtype;
-        const Term a = d.operand(0, dtype, first), b = d.operand(1, dtype, first);
-        if (dtype != c10::kBool) return d.finish(binary(entry.name, entry.overload, a, b));
+        const Term a = d.common_operand(0);
+        const Term b = entry.rounds_number ? d.common_operand(1) : factor(d);
+        if (a.dtype() != c10::kBool) return d.finish(binary(entry.name, entry.overload, a, b));
         const auto result = on_bool(entry.name, a, b);
         return result && d.finish(*result);
       };
@@ -181,9 +188,14 @@ Term divide_with_mode(Term a, Term b, const std::string& mode) {
 
 void add_division_rules(RuleTable& table) {
   const auto divide = [](Decomposition& d, const std::string& mode) {
-    const Term a = d.operand(0, d.compute()), b = d.operand(1, d.compute());
+    const Term a = d.common_operand(0), b = factor(d);
     if (a.dtype() == c10::kBool) return false;
-    return d.finish(mode.empty() ? a / b : divide_with_mode(a, b, mode));
+    if (mode.empty()) return d.finish(a / b);
+    // The quotient of vectors of a half type is rounded to it before it is truncated.
+    const ScalarType result = d.output().dtype;
+    if (mode == "trunc" && a.dtype() != result && !d.is_number(1) && d.tensor(1).info().dims() > 0)
+      return d.finish(unary("trunc", (a / b).to(result).to(a.dtype())));
+    return d.finish(divide_with_mode(a, b, mode));
   };
   for (const char* name : {"div.Tensor_mode", "div.Scalar_mode"})
     table[name] = [=](Decomposition& d) { return divide(d, d.given(2) ? d.string(2) : ""); };
@@ -231,9 +243,7 @@ void add_power_rules(RuleTable& table) {
   };
   const auto general = [](Decomposition& d) {
     if (d.compute() == c10::kBool) return false;
-    const ScalarType first = d.output().dtype;
-    return d.finish(binary("pow", "Tensor_Tensor", d.operand(0, d.compute(), first),
-                           d.operand(1, d.compute(), first)));
+    return d.finish(binary("pow", "Tensor_Tensor", d.common_operand(0), d.common_operand(1)));
   };
   table["pow.Tensor_Tensor"] = general;
   table["pow.Scalar"] = general;
@@ -331,16 +341,15 @@ void add_selection_rules(RuleTable& table) {
     for (const char* overload : overloads)
       table[with_overload(name, overload)] = [=](Decomposition& d) {
         if (d.compute() == c10::kBool) return false;
-        Term x = d.operand(0, d.compute());
-        const ScalarType first = d.output().dtype;
+        Term x = d.common_operand(0);
         // Of two zeros the second is taken. ATen's vectors take x where bounds are numbers.
         const bool by_tensor = *overload != '\0';
         if (lower > 0 && d.given(size_t(lower))) {
-          const Term bound = d.operand(size_t(lower), x.dtype(), first);
+          const Term bound = d.common_operand(size_t(lower));
           x = by_tensor ? maximum(x, bound) : maximum(bound, x);
         }
         if (upper > 0 && d.given(size_t(upper))) {
-          const Term bound = d.operand(size_t(upper), x.dtype(), first);
+          const Term bound = d.common_operand(size_t(upper));
           x = by_tensor ? minimum(x, bound) : minimum(bound, x);
         }
         return d.finish(x);

@@ -37,16 +37,16 @@ bool Decomposition::given(size_t index) const {
 }
 
 Term Decomposition::operand(size_t index, c10::ScalarType dtype,
-                            std::optional<c10::ScalarType> number_first) {
+                            std::optional<c10::ScalarType> first) {
   if (const auto number = constant_number(argument(index))) {
-    Value* const first = builder_.number(*number, number_first.value_or(dtype));
-    return {&builder_, builder_.to(first, dtype)};
+    Value* const rounded = builder_.number(*number, first.value_or(dtype));
+    return {&builder_, builder_.to(rounded, dtype)};
   }
   // A number that is an argument of the window: a tensor without dimensions.
   Node* const made = argument(index)->node();
   if (made->kind() == c10::aten::ScalarImplicit)
     return {&builder_, builder_.to(made->input(), dtype)};
-  return tensor(index).to(dtype);
+  return tensor(index).to(first.value_or(dtype)).to(dtype);
 }
 
 at::Scalar Decomposition::scalar(size_t index) const {

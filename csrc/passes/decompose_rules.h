@@ -32,10 +32,12 @@ class Decomposition {
   // Not None and not undefined.
   bool given(size_t index) const;
   Term tensor(size_t index) { return {&builder_, argument(index)}; }
-  // A tensor or a number as a term of the dtype. A number is rounded to the dtype `number_first`
-  // before, where the operator makes a tensor of the number's operand dtype.
+  // A tensor or a number as a term of the dtype, cast to the dtype `first` before that.
   Term operand(size_t index, c10::ScalarType dtype,
-               std::optional<c10::ScalarType> number_first = std::nullopt);
+               std::optional<c10::ScalarType> first = std::nullopt);
+  // As a term of compute(), where the operator casts its operands to the result's dtype before it
+  // computes in a wider one.
+  Term common_operand(size_t index) { return operand(index, compute(), output().dtype); }
   bool is_number(size_t index) const { return constant_number(argument(index)).has_value(); }
   // Raises NotConstant for a number that is an argument of the window.
   at::Scalar scalar(size_t index) const;

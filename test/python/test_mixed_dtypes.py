@@ -1,0 +1,61 @@
+"""Operands of several dtypes meet in the result's: where that is a half type, they are rounded to
+it before anything is computed in float."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from behaviour import hot
+
+HALF, BRAIN = torch.float16, torch.bfloat16
+
+
+def full(number, dtype, device, dims=1):
+    return torch.full((64,) * dims, number, dtype=dtype).to(device)
+
+
+CASES = {
+    "integers": lambda d: full(2048.0, HALF, d) - full(2049, torch.int64, d),
+    "a float without dimensions": lambda d: (
+        full(2048.0, HALF, d) - full(2049.0, torch.float32, d, dims=0)
+    ),
+    "in place": lambda d: full(256.0, BRAIN, d).sub_(full(257, torch.int64, d)),
+    "remainder": lambda d: full(2048.0, HALF, d) % full(2049, torch.int64, d),
+    "power": lambda d: full(2049.0, torch.float32, d, dims=0) ** full(1.0, HALF, d),
+    "maximum": lambda d: torch.maximum(full(2.0, HALF, d), full(2049, torch.int64, d)),
+    "clamp": lambda d: full(2.0, HALF, d).clamp(min=full(2049, torch.int64, d)),
+    "addcmul": lambda d: torch.addcmul(
+        full(1.0, BRAIN, d), full(1.0, BRAIN, d), full(257, torch.int64, d)
+    ),
+    "a loss": lambda d: torch.nn.functional.mse_loss(
+        full(2048.0, HALF, d), full(2049, torch.int64, d), reduction="none"
+    ),
+    "quotient": lambda d: full(2048.0, HALF, d) / full(70001, torch.int64, d),
+    # ATen takes the second one of a product or quotient as it is where it has no dimensions.
+    "product with a float without dimensions": lambda d: (
+        full(3.0, HALF, d) * full(2049.0, torch.float32, d, dims=0)
+    ),
+    "product of a float without dimensions": lambda d: (
+        full(2049.0, torch.float32, d, dims=0) * full(3.0, HALF, d)
+    ),
+    "quotient by a float without dimensions": lambda d: (
+        full(3.0, HALF, d) / full(2049.0, torch.float32, d, dims=0)
+    ),
+}
+
+
+@pytest.mark.on_cpu("CUDA's kernels keep what has no dimensions")
+@pytest.mark.parametrize("act", CASES.values(), ids=CASES)
+def test_operands_are_rounded_to_the_half_type_of_the_result(act):
+    assert hot(lambda: act("lazy")).cpu().equal(act("cpu"))
+
+
+@pytest.mark.parametrize("dtype", [HALF, BRAIN])
+def test_a_quotient_that_is_truncated_is_rounded_before(device, dtype):
+    a = torch.arange(1, 65).to(dtype)
+    b = (full(3.0, dtype, "cpu") / 10).to(dtype)
+
+    def divide(a, b):
+        return torch.div(a, b, rounding_mode="trunc")
+
+    assert hot(divide, a.to(device), b.to(device)).cpu().equal(divide(a, b))
