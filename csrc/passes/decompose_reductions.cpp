@@ -95,11 +95,12 @@ void add_product_rules(RuleTable& table) {
 
 // ---- Variances ----
 
-// In two passes. With a correction beyond the count the divisor is 0, as in eager.
+// In two passes. With a correction beyond the count the divisor is 0, as in eager. ATen's kernels
+// for the CPU compute in double.
 void add_variance_rules(RuleTable& table) {
   const auto rule = [](bool root, bool with_mean) -> Rule {
     return [=](Decomposition& d) {
-      const Term x = d.operand(0, d.compute());
+      const Term x = d.operand(0, d.output().device.is_cpu() ? c10::kDouble : d.compute());
       const auto dims = d.dims(1, x.info().dims());
       const double correction = d.given(2) ? d.real(2) : 1;
       const int64_t count = product(x.info().sizes, dims);
@@ -194,6 +195,8 @@ void add_quantifier_rules(RuleTable& table) {
     table[name] = [=](Decomposition& d) { return finish(d, all_dims(d), false); };
     for (const char* overload : {".dim", ".dims"})
       table[name + overload] = [=](Decomposition& d) {
+        const bool none = d.given(1) && d.integers(1).empty();  // which is not all here
+        if (none) return d.finish(d.operand(0, c10::kBool));
         return finish(d, d.dims(1, d.tensor(0).info().dims()), d.boolean(2));
       };
   }
