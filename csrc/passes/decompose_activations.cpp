@@ -126,7 +126,10 @@ void add_softplus_rules(RuleTable& table) {
   };
   table["logit"] = [](Decomposition& d) {
     Term x = d.operand(0, d.compute());
-    if (d.given(1)) x = clamp(x, d.real(1), 1 - d.real(1));
+    if (d.given(1)) {  // the lower bound may be the greater one
+      const Term low = x.number(d.real(1)), high = x.number(1 - d.real(1));
+      x = where(compare("lt", x, low), low, where(compare("gt", x, high), high, x));
+    }
     return d.finish(log(x / (1 - x)));
   };
 }
