@@ -333,6 +333,10 @@ class ExpressionBuilder {
       const bool index = node.op == Op::kReduceArgMax || node.op == Op::kReduceArgMin;
       const ExprId argument = evaluate(node.inputs[0], inner, self);
       if (index) return integer(draft_, 0, result);
+      // The sum begins with a zero, which a negative one is lost to.
+      if (node.op == Op::kReduceSum && primitive::is_floating(result))
+        return operation(draft_, Op::kAdd, result,
+                         {cast(draft_, argument, result), number(draft_, 0, result)});
       const bool truth = node.op == Op::kReduceAnd || node.op == Op::kReduceOr;
       return cast(draft_, truth ? cast(draft_, argument, Type::kBool) : argument, result);
     }
