@@ -3,6 +3,8 @@ until it is hot, and after."""
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from behaviour import each_run, hot, same, same_on, synchronize
@@ -217,3 +219,35 @@ def test_results_beside_a_list_that_nothing_reads_stay_in_their_places(device):
         return gradient + 0, found + 0
 
     same_on(device, unscale)
+
+
+@pytest.mark.parametrize("name", ["any", "all"])
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8])
+def test_any_and_all_over_no_dimensions_reduce_nothing(device, name, dtype):
+    x = torch.tensor([3, 0, 1]).to(dtype)
+
+    def act(x):
+        return getattr(torch, name)(x, dim=[])
+
+    same(hot(act, x.to(device)), act(x))
+
+
+@pytest.mark.parametrize("eps", [0.75, math.nan])
+def test_logit_by_bounds_in_the_wrong_order(device, eps):
+    x = torch.tensor([0.1, 0.5, 0.9])
+
+    result = hot(torch.logit, x.to(device), eps).cpu()
+
+    torch.testing.assert_close(result, torch.logit(x, eps))
+
+
+@pytest.mark.on_cpu("CUDA's kernels compute it in float")
+@pytest.mark.parametrize("x", [torch.tensor([1e20, -1e20] * 40), 1e5 + torch.arange(99.0) % 3])
+def test_a_variance_is_computed_in_double(x):
+    torch.testing.assert_close(hot(torch.std, x.to("lazy")).cpu(), x.std(), rtol=3e-7, atol=0)
+
+
+def test_a_sum_over_one_element_of_negative_zeros_is_positive(device):
+    x = torch.full((1, 7), -0.0)
+
+    assert not hot(lambda x: x.sum(0), x.to(device)).signbit().any()
