@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
+#include <optional>
+#include <vector>
 
 #include "passes/decompose_rules.h"
 
@@ -13,10 +14,13 @@ namespace {
 using torch::jit::Graph;
 using torch::jit::Node;
 
-// What the scores may take, which flash attention does not keep and a gradient has three times at
-// once: so much, or four times what the queries take, as the widest layer of a transformer does.
+// What the scores may take that are in memory at a time, which flash attention keeps less of and a
+// gradient has three times: so much, or twice what the queries take, half as much as the widest
+// layer of a transformer does. Where all of them take more, so many pieces of the heads or batches
+// follow each other, each of which is further operations to compile.
 constexpr int64_t kMostScoreBytes = int64_t{16} << 20;
-constexpr int64_t kMostKeysOfFeature = 4;
+constexpr int64_t kMostKeysOfFeature = 2;
+constexpr int64_t kMostPieces = 8;
 // Fewer multiplications in a product are not worth more calls than one.
 constexpr int64_t kLeastWork = int64_t{3} << 18;
 // Shorter matrices are bound by memory, as those of a single query.
@@ -24,133 +28,191 @@ constexpr int64_t kLeastSize = 8;
 
 const double kMasked = -std::numeric_limits<double>::infinity();
 
-// Of every head: queries and keys times features. By position in the schema of a forward call, or,
-// behind the gradient, of a backward one.
-class Attention {
- public:
-  Attention(Decomposition& d, size_t first)
-      : d_(d),
-        query_(d.tensor(first)),
-        key_(d.tensor(first + 1)),
-        value_(d.tensor(first + 2)),
-        // behind them the result and its logsumexp, in a backward call
-        options_(first == 0 ? 3 : 6) {}
+// Of [batch, heads, rows, columns]: those of some batches or heads, `dim`, from `begin` on.
+struct Piece {
+  size_t dim;
+  int64_t begin, size;
+};
 
-  bool pays() {
-    const TensorInfo query = query_.info(), key = key_.info(), value = value_.info();
-    for (const TensorInfo* const info : {&query, &key, &value})
-      if (info->dtype != c10::kFloat || info->dims() != 4) return false;
-    if (given(kMask) && d_.tensor(options_ + kMask).dtype() != c10::kFloat) return false;
-    const int64_t heads = query.sizes[0] * query.sizes[1];
-    queries_ = query.sizes[2];
-    keys_ = key.sizes[2];
-    const int64_t features = query.sizes[3];
-    const bool alike = key.sizes[0] == query.sizes[0] && key.sizes[1] == query.sizes[1] &&
-                       key.sizes[3] == features && value.sizes == key.sizes;
-    const int64_t scores = heads * queries_ * keys_;
-    const bool are_few = scores * int64_t{sizeof(float)} <= kMostScoreBytes ||
-                         keys_ <= kMostKeysOfFeature * features;
-    return alike && d_.is_number(options_) && d_.is(options_, 0) &&
-           std::min({queries_, keys_, features}) >= kLeastSize && scores * features >= kLeastWork &&
-           are_few;
+Term piece_of(Term x, const Piece& piece) {
+  TensorInfo info = x.info();
+  const int64_t offset = piece.begin * info.strides[piece.dim];
+  if (info.sizes[piece.dim] == piece.size) return x;
+  info.sizes[piece.dim] = piece.size;
+  return view(x, info.sizes, info.strides, offset);
+}
+
+// As [batch * heads, rows, columns], rows one after the other.
+Term matrices(Term x) {
+  TensorInfo info = x.info();
+  const std::vector<int64_t> strides = contiguous_strides(info.sizes);
+  if (info.strides != strides) {
+    info.strides = strides;
+    x.value = x.builder->clone(x.value, info);
+  }
+  const int64_t rows = info.sizes[2], columns = info.sizes[3];
+  return view(x, {info.sizes[0] * info.sizes[1], rows, columns}, {rows * columns, columns, 1});
+}
+
+Term transposed(Term matrices) {
+  const TensorInfo info = matrices.info();
+  return view(matrices, {info.sizes[0], info.sizes[2], info.sizes[1]},
+              {info.strides[0], info.strides[2], info.strides[1]});
+}
+
+// Queries, keys and values times features, each [batch, heads, ..., features].
+struct Attention {
+  Term query, key, value;
+  std::optional<Term> mask;  // added to scores
+  std::optional<Term> kept;  // bool: others are masked out
+  double scale;
+
+  Attention piece(const Piece& piece) const {
+    Attention of_piece = *this;
+    for (Term* const x : {&of_piece.query, &of_piece.key, &of_piece.value})
+      *x = piece_of(*x, piece);
+    if (mask) of_piece.mask = piece_of(*mask, piece);
+    return of_piece;
   }
 
-  // [batch, heads, queries, keys]
-  Term scores() {
-    Term scores = product(matrices(query_), transposed(matrices(key_))) * scale();
-    if (given(kMask)) scores = scores + d_.tensor(options_ + kMask);
-    if (!d_.boolean(options_ + kCausal)) return scores;
-    const Term query = unsqueeze(d_.iota(queries_), {1});
-    return where(compare("le", d_.iota(keys_), query), scores, scores.number(kMasked));
-  }
-
-  double scale() {
-    if (given(kScale)) return d_.real(options_ + kScale);
-    return 1 / std::sqrt(double(query_.info().sizes[3]));
-  }
-
-  // Of the last two dimensions. Rows lie one after the other.
-  Term matrices(Term x) {
-    TensorInfo info = x.info();
-    const std::vector<int64_t> strides = contiguous_strides(info.sizes);
-    if (info.strides != strides) {
-      info.strides = strides;
-      x.value = d_.builder().clone(x.value, info);
-    }
-    const int64_t rows = info.sizes[2], columns = info.sizes[3];
-    return view(x, {info.sizes[0] * info.sizes[1], rows, columns}, {rows * columns, columns, 1});
-  }
-
-  static Term transposed(Term matrices) {
-    const TensorInfo info = matrices.info();
-    return view(matrices, {info.sizes[0], info.sizes[2], info.sizes[1]},
-                {info.strides[0], info.strides[2], info.strides[1]});
-  }
-
-  // With a dimension of batches and one of heads.
-  Term product(Term a, Term b) {
+  // Of matrices(), as [batch, heads, rows, columns].
+  Term product(Term a, Term b) const {
     TensorInfo info = a.info();
     info.sizes[2] = b.info().sizes[2];
     info.strides = contiguous_strides(info.sizes);
-    const Term product{&d_.builder(), d_.builder().call("aten::bmm", "", {a.value, b.value}, info)};
-    const std::vector<int64_t>& of_query = query_.info().sizes;
-    const std::vector<int64_t> sizes = {of_query[0], of_query[1], info.sizes[1], info.sizes[2]};
+    const Term product{a.builder, a.builder->call("aten::bmm", "", {a.value, b.value}, info)};
+    const TensorInfo of_query = query.info();
+    const std::vector<int64_t> sizes = {of_query.sizes[0], of_query.sizes[1], info.sizes[1],
+                                        info.sizes[2]};
     return view(product, sizes, contiguous_strides(sizes));
   }
 
-  Term query() const { return query_; }
-  Term key() const { return key_; }
-  Term value() const { return value_; }
+  // [batch, heads, queries, keys]
+  Term scores() const {
+    Term scores = product(matrices(query), transposed(matrices(key))) * scale;
+    if (mask) scores = scores + *mask;
+    return kept ? where(*kept, scores, scores.number(kMasked)) : scores;
+  }
+};
+
+// Into how few pieces the heads or the batches are to be divided; none: into none that are small.
+std::vector<Piece> pieces_of(const TensorInfo& query, int64_t keys) {
+  const int64_t batches = query.sizes[0], heads = query.sizes[1];
+  const int64_t queries = query.sizes[2], features = query.sizes[3];
+  const size_t dim = heads > batches ? 1 : 0;
+  const int64_t most =
+      std::max(kMostScoreBytes / int64_t{sizeof(float)}, kMostKeysOfFeature * query.elements());
+  const int64_t of_one = batches * heads / query.sizes[dim] * queries * keys;
+  if (of_one > most || std::min({queries, keys, features}) < kLeastSize) return {};
+  const int64_t size = std::min(most / of_one, query.sizes[dim]);
+  const int64_t count = (query.sizes[dim] + size - 1) / size;
+  if (count > kMostPieces || of_one * size * features < kLeastWork) return {};
+  std::vector<Piece> pieces;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t begin = query.sizes[dim] * i / count, end = query.sizes[dim] * (i + 1) / count;
+    pieces.push_back({dim, begin, end - begin});
+  }
+  return pieces;
+}
+
+// Of a forward call, whose tensors `first` is the first of, or of a backward one; its numbers are
+// those from `options` on. None where it is to stay whole.
+std::optional<Attention> attention_of(Decomposition& d, size_t first, size_t options) {
+  enum Option : size_t { kDropout, kCausal, kMask, kScale };
+  Attention attention{d.tensor(first), d.tensor(first + 1), d.tensor(first + 2), {}, {}, 1};
+  const TensorInfo query = attention.query.info(), key = attention.key.info(),
+                   value = attention.value.info();
+  for (const TensorInfo* const info : {&query, &key, &value})
+    if (info->dtype != c10::kFloat || info->dims() != 4) return std::nullopt;
+  if (key.sizes[0] != query.sizes[0] || key.sizes[1] != query.sizes[1] ||
+      key.sizes[3] != query.sizes[3] || value.sizes != key.sizes || query.elements() == 0 ||
+      key.elements() == 0 || !d.is(options + kDropout, 0))
+    return std::nullopt;
+  const int64_t queries = query.sizes[2], keys = key.sizes[2];
+  if (pieces_of(query, keys).empty()) return std::nullopt;
+  if (d.given(options + kMask)) {
+    const Term mask = d.tensor(options + kMask);
+    if (mask.dtype() != c10::kFloat) return std::nullopt;
+    const std::vector<int64_t> sizes = {query.sizes[0], query.sizes[1], queries, keys};
+    attention.mask = Term{mask.builder, mask.builder->expand(mask.value, sizes)};
+  }
+  if (d.boolean(options + kCausal))
+    attention.kept = compare("le", d.iota(keys), unsqueeze(d.iota(queries), {1}));
+  attention.scale =
+      d.given(options + kScale) ? d.real(options + kScale) : 1 / std::sqrt(double(query.sizes[3]));
+  return attention;
+}
+
+// A result of every piece.
+class Joined {
+ public:
+  Joined(Decomposition& d, size_t index) : d_(d), index_(index) {}
+  bool needed() const { return d_.needed(index_); }
+  void add(Term of_piece) { values_.push_back(of_piece.value); }
+  void finish(const std::vector<Piece>& pieces) {
+    if (!needed()) return;
+    Term all{&d_.builder(), values_.front()};
+    if (pieces.size() > 1) {
+      const int64_t dim = int64_t(pieces.front().dim);
+      all.value = d_.builder().cat(values_, dim, d_.output(index_));
+    }
+    d_.finish(all, index_);
+  }
 
  private:
-  // After dropout's probability.
-  enum Option : size_t { kCausal = 1, kMask, kScale };
-
-  bool given(Option option) const { return d_.given(options_ + option); }
-
   Decomposition& d_;
-  const Term query_, key_, value_;
-  const size_t options_;
-  int64_t queries_ = 0, keys_ = 0;
+  const size_t index_;
+  std::vector<torch::jit::Value*> values_;
 };
 
 // query, key, value, dropout_p, is_causal, attn_mask, scale: the result and the logarithms of the
 // sums of exponentials. As in eager, both are 0 for a query of which all keys are masked out.
-bool attention(Decomposition& d) {
-  Attention attention(d, 0);
-  if (!attention.pays()) return false;
-  const Term scores = attention.scores();
-  const Term greatest = amax(scores, {3});
-  const Term shift = where(compare("eq", greatest, kMasked), greatest.number(0), greatest);
-  const Term powers = exp(scores - shift);
-  const Term total = sum(powers, {3});
-  const Term divisor = where(compare("eq", total, 0), total.number(1), total);
-  if (d.needed(1)) d.finish(squeeze(shift + log(divisor), {3}), 1);
-  if (!d.needed(0)) return true;
-  const Term values =
-      attention.product(attention.matrices(powers), attention.matrices(attention.value()));
-  return d.finish(values * reciprocal(divisor));
+bool decompose_forward(Decomposition& d) {
+  const std::optional<Attention> whole = attention_of(d, 0, 3);
+  if (!whole) return false;
+  Joined result(d, 0), logsumexp(d, 1);
+  const std::vector<Piece> pieces = pieces_of(whole->query.info(), whole->key.info().sizes[2]);
+  for (const Piece& piece : pieces) {
+    const Attention attention = whole->piece(piece);
+    const Term scores = attention.scores();
+    const Term greatest = amax(scores, {3});
+    const Term shift = where(compare("eq", greatest, kMasked), greatest.number(0), greatest);
+    const Term powers = exp(scores - shift);
+    const Term total = sum(powers, {3});
+    const Term divisor = where(compare("eq", total, 0), total.number(1), total);
+    if (logsumexp.needed()) logsumexp.add(squeeze(shift + log(divisor), {3}));
+    if (!result.needed()) continue;
+    const Term values = attention.product(matrices(powers), matrices(attention.value));
+    result.add(values * reciprocal(divisor));
+  }
+  result.finish(pieces);
+  logsumexp.finish(pieces);
+  return true;
 }
 
 // grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale: the
 // gradients of query, key and value.
-bool attention_backward(Decomposition& d) {
-  Attention attention(d, 1);
-  if (!attention.pays()) return false;
-  const Term grad = d.tensor(0), result = d.tensor(4), logsumexp = unsqueeze(d.tensor(5), {3});
-  const Term weights = exp(attention.scores() - logsumexp);
-  const Term of_weights = attention.matrices(weights), of_grad = attention.matrices(grad);
-  if (d.needed(2)) d.finish(attention.product(Attention::transposed(of_weights), of_grad), 2);
-  if (!d.needed(0) && !d.needed(1)) return true;
-  const Term grad_weights =
-      attention.product(of_grad, Attention::transposed(attention.matrices(attention.value())));
-  const Term grad_scores = weights * (grad_weights - sum(grad * result, {3})) * attention.scale();
-  const Term of_scores = attention.matrices(grad_scores);
-  if (d.needed(0)) d.finish(attention.product(of_scores, attention.matrices(attention.key())), 0);
-  if (d.needed(1))
-    d.finish(
-        attention.product(Attention::transposed(of_scores), attention.matrices(attention.query())),
-        1);
+bool decompose_backward(Decomposition& d) {
+  const std::optional<Attention> whole = attention_of(d, 1, 6);
+  if (!whole) return false;
+  Joined of_query(d, 0), of_key(d, 1), of_value(d, 2);
+  const std::vector<Piece> pieces = pieces_of(whole->query.info(), whole->key.info().sizes[2]);
+  for (const Piece& piece : pieces) {
+    const Attention attention = whole->piece(piece);
+    const Term grad = piece_of(d.tensor(0), piece), result = piece_of(d.tensor(4), piece);
+    const Term logsumexp = piece_of(unsqueeze(d.tensor(5), {3}), piece);
+    const Term weights = exp(attention.scores() - logsumexp);
+    const Term grads = matrices(grad);
+    if (of_value.needed()) of_value.add(attention.product(transposed(matrices(weights)), grads));
+    if (!of_query.needed() && !of_key.needed()) continue;
+    const Term of_weights = attention.product(grads, transposed(matrices(attention.value)));
+    const Term of_scores =
+        matrices(weights * (of_weights - sum(grad * result, {3})) * attention.scale);
+    if (of_query.needed()) of_query.add(attention.product(of_scores, matrices(attention.key)));
+    if (of_key.needed())
+      of_key.add(attention.product(transposed(of_scores), matrices(attention.query)));
+  }
+  for (Joined* const gradient : {&of_query, &of_key, &of_value}) gradient->finish(pieces);
   return true;
 }
 
@@ -159,8 +221,8 @@ Rule rule_of(const Node& node) {
       c10::Symbol::fromQualString("aten::_scaled_dot_product_flash_attention_for_cpu");
   static const auto backward =
       c10::Symbol::fromQualString("aten::_scaled_dot_product_flash_attention_for_cpu_backward");
-  if (node.kind() == forward) return attention;
-  if (node.kind() == backward) return attention_backward;
+  if (node.kind() == forward) return decompose_forward;
+  if (node.kind() == backward) return decompose_backward;
   return {};
 }
 
