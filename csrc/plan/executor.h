@@ -62,8 +62,7 @@ class TORCH_LAZY_API Launcher {
   // (backend/late_failure.h) and one more, where indices are out of range. Null where plans have
   // CheckSteps instead.
   virtual void* failure_word() const { return nullptr; }
-  // How many library calls of this thread there were in which somebody was tried out who may do
-  // them from then on, or may not.
+  // How many library calls of this thread there were while it was open who does them.
   virtual int64_t trials() const { return 0; }
   // Starts the kernel over all its work items. `pointers` are its buffers in order; sizes and
   // numbers are the step's. Raises by default: a plan with kernels needs a launcher of its own.

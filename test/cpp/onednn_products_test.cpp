@@ -14,6 +14,7 @@
 
 #include <functional>
 
+#include "backend/cpu/product_choice.h"
 #include "base/metrics.h"
 
 namespace torch_lazy {
@@ -94,6 +95,21 @@ TEST(OnednnProducts, AreOnednnsWhereItMultipliesFaster) {
   by_onednn([&] { return onednn_mm(a, b); });
 
   EXPECT_EQ(metrics().onednn_products, before + 1);
+}
+
+TEST(OnednnProducts, AreOnTrialUntilTheirShapeIsChosenFor) {
+  if (!onednn_multiplies_faster()) GTEST_SKIP() << "only where MKL has no AVX-512 code";
+  const at::Tensor a = at::randn({152, 160}), b = at::randn({160, 170});
+  int64_t before = -1;
+
+  int calls = 0;
+  for (; calls < 1000 && products_on_trial() != before; ++calls) {
+    before = products_on_trial();
+    onednn_mm(a, b);
+  }
+
+  EXPECT_GT(calls, 2 * ProductChoice::kTimedCalls);
+  EXPECT_LT(calls, 1000);
 }
 
 TEST(OnednnProducts, ABiasMayHaveEverySizeThatExpands) {

@@ -74,6 +74,20 @@ TEST_P(ProductChoiceInSteps, EachPlaceOfTheStepSeesBoth) {
 
 INSTANTIATE_TEST_SUITE_P(Places, ProductChoiceInSteps, ::testing::Range(1, 7));
 
+TEST(ProductChoice, IsSettledWhenTheTrialIsOver) {
+  ProductChoice choice;
+
+  int open = 0;
+  while (open < 1000) {
+    const ProductChoice::Call call = choice.next(shape(1));
+    if (call.is_settled) break;
+    ++open;
+    if (call.timed_for) choice.took(call, kCode / 2);
+  }
+
+  EXPECT_EQ(open, 3 + kTrial);  // three calls take longer than the code
+}
+
 TEST(ProductChoice, AShapeWaitsForTheTimeOfItsCodeAndThatOfTheShapesBefore) {
   ProductChoice choice;
 

@@ -1,5 +1,6 @@
 #include "backend/cpu/cpu_backend.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
 #include <unistd.h>
@@ -76,7 +77,7 @@ GraphPass products(const CompileOptions& options, int lanes) {
   return [&options, lanes](std::shared_ptr<torch::jit::Graph> graph) {
     std::vector<int64_t> offsets;
     for (const GraphInput& input : options.inputs) offsets.push_back(input.offset);
-    const bool has_onednn = onednn_multiplies_faster();
+    const bool has_onednn = onednn_multiplies_faster() && at::globalContext().userEnabledMkldnn();
     if (has_onednn) graph = decompose_attention(std::move(graph), offsets);
     graph = multiply_in_kernels(std::move(graph), offsets, lanes);
     return has_onednn ? choose_products(std::move(graph)) : graph;

@@ -23,7 +23,7 @@ at::Tensor CpuLauncher::empty(c10::IntArrayRef sizes, c10::IntArrayRef strides,
 }
 
 int64_t CpuLauncher::trials() const {
-  return timed_products();
+  return products_on_trial();
 }
 
 bool CpuLauncher::all_within(const at::Tensor& indices, int64_t limit) const {

@@ -41,20 +41,22 @@ bool onednn_multiplies() {
 }
 
 // Of a matrix, or of each of a batch: whether its columns lie one after the other and not its rows.
-// None for other layouts, which oneDNN is given copies of.
+// None for other layouts, of which oneDNN would make copies first.
 std::optional<bool> is_transposed(const at::Tensor& matrices) {
   if (matrices.is_contiguous()) return false;
-  if (matrices.transpose(-2, -1).is_contiguous()) return true;
-  return std::nullopt;
+  const int64_t rows = matrices.size(-2), columns = matrices.size(-1);
+  if (matrices.stride(-2) != 1 || matrices.stride(-1) != rows) return std::nullopt;
+  if (matrices.dim() == 3 && matrices.stride(0) != rows * columns) return std::nullopt;
+  return true;
 }
 
-// None: what oneDNN is not to compute.
-std::optional<ProductShape> shape_of(const at::Tensor& a, const at::Tensor& b, bool sum) {
+// Of matrices, or of batches of them, with so many dimensions. None: what oneDNN is not to compute.
+std::optional<ProductShape> shape_of(const at::Tensor& a, const at::Tensor& b, int64_t dims,
+                                     bool sum) {
   if (!onednn_multiplies() || !at::globalContext().userEnabledMkldnn()) return std::nullopt;
   if (a.scalar_type() != at::kFloat || b.scalar_type() != at::kFloat) return std::nullopt;
-  const int64_t dims = a.dim();
-  if ((dims != 2 && dims != 3) || b.dim() != dims || a.size(-1) != b.size(-2)) return std::nullopt;
-  const int64_t batch = dims == 3 ? a.size(0) : 1;
+  if (a.dim() != dims || b.dim() != dims || a.size(-1) != b.size(-2)) return std::nullopt;
+  const int64_t batch = dims == 3 ? a.size(0) : 0;
   if (dims == 3 && b.size(0) != batch) return std::nullopt;
   const std::optional<bool> a_transposed = is_transposed(a), b_transposed = is_transposed(b);
   if (!a_transposed || !b_transposed) return std::nullopt;
@@ -80,21 +82,26 @@ class SharedChoice {
   ProductChoice choice_;  // guarded by the mutex
 };
 
+// Never destroyed: threads may outlive statics.
 SharedChoice& shared_choice() {
-  static auto* const choice = new SharedChoice;  // never destroyed: threads may outlive statics
+  static auto* const choice = new SharedChoice;
   return *choice;
 }
 
-thread_local int64_t timed_on_this_thread = 0;
+// Made when the library is loaded: what is made during a fork is not covered by it.
+[[maybe_unused]] SharedChoice& made_at_load = shared_choice();
+
+thread_local int64_t on_trial = 0;  // calls of this thread
 
 // The product by oneDNN or by `aten`, whoever is chosen for its shape. `prepare` makes the result,
 // of which what is there counts `beta` times.
 template <typename Aten, typename Prepare>
-at::Tensor product_by_choice(const at::Tensor& a, const at::Tensor& b, float beta, const Aten& aten,
-                             const Prepare& prepare) {
-  const std::optional<ProductShape> shape = shape_of(a, b, /*sum=*/beta != 0);
+at::Tensor product_by_choice(const at::Tensor& a, const at::Tensor& b, int64_t dims, float beta,
+                             const Aten& aten, const Prepare& prepare) {
+  const std::optional<ProductShape> shape = shape_of(a, b, dims, /*sum=*/beta != 0);
   if (!shape) return aten();
   const ProductChoice::Call call = shared_choice().next(*shape);
+  if (!call.is_settled) ++on_trial;
   const auto begin = std::chrono::steady_clock::now();
   at::Tensor result;
   if (call.onednn) {
@@ -105,16 +112,15 @@ at::Tensor product_by_choice(const at::Tensor& a, const at::Tensor& b, float bet
     result = aten();
   }
   if (call.timed_for) {
-    ++timed_on_this_thread;
-    shared_choice().took(
-        call, std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
+    const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - begin;
+    shared_choice().took(call, time.count());
   }
   return result;
 }
 
 at::Tensor onednn_mm(const at::Tensor& self, const at::Tensor& mat2) {
   return product_by_choice(
-      self, mat2, /*beta=*/0, [&] { return at::mm(self, mat2); },
+      self, mat2, /*dims=*/2, /*beta=*/0, [&] { return at::mm(self, mat2); },
       [&] {
         return at::detail::empty_cpu({self.size(0), mat2.size(1)}, at::kFloat);
       });
@@ -122,7 +128,7 @@ at::Tensor onednn_mm(const at::Tensor& self, const at::Tensor& mat2) {
 
 at::Tensor onednn_bmm(const at::Tensor& self, const at::Tensor& mat2) {
   return product_by_choice(
-      self, mat2, /*beta=*/0, [&] { return at::bmm(self, mat2); },
+      self, mat2, /*dims=*/3, /*beta=*/0, [&] { return at::bmm(self, mat2); },
       [&] {
         return at::detail::empty_cpu({self.size(0), self.size(1), mat2.size(2)}, at::kFloat);
       });
@@ -131,7 +137,7 @@ at::Tensor onednn_bmm(const at::Tensor& self, const at::Tensor& mat2) {
 at::Tensor onednn_addmm(const at::Tensor& self, const at::Tensor& mat1, const at::Tensor& mat2) {
   const auto aten = [&] { return at::addmm(self, mat1, mat2); };
   if (self.scalar_type() != at::kFloat) return aten();
-  return product_by_choice(mat1, mat2, /*beta=*/1, aten, [&] {
+  return product_by_choice(mat1, mat2, /*dims=*/2, /*beta=*/1, aten, [&] {
     const at::Tensor sum = at::detail::empty_cpu({mat1.size(0), mat2.size(1)}, at::kFloat);
     return sum.copy_(self);
   });
@@ -148,8 +154,8 @@ bool onednn_multiplies_faster() {
 #endif
 }
 
-int64_t timed_products() {
-  return timed_on_this_thread;
+int64_t products_on_trial() {
+  return on_trial;
 }
 
 void register_onednn_products() {

@@ -8,8 +8,8 @@
 //   torch_lazy::onednn_addmm(self, mat1, mat2)   as aten::addmm with alpha and beta 1
 //
 // They are ATen's where oneDNN is switched off (torch.backends.mkldnn.enabled) or has no AVX-512
-// code, for other dtypes, dimensions and layouts, whose errors are ATen's, and else for the shapes
-// for which backend/cpu/product_choice says so.
+// code, for other dtypes and layouts, and else for the shapes for which backend/cpu/product_choice
+// says so. Errors are ATen's.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace torch_lazy {
 // Whether this machine is one where oneDNN may multiply faster.
 bool onednn_multiplies_faster();
 
-// How many calls of the operators on this thread were to find out who is faster.
-int64_t timed_products();
+// How many calls of the operators there were on this thread while it was open who computes them.
+int64_t products_on_trial();
 
 // Defines the operators and their CPU kernels. Once a process, before any is looked up.
 void register_onednn_products();

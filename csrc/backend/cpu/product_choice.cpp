@@ -22,12 +22,12 @@ size_t ProductChoice::Hash::operator()(const ProductShape& shape) const {
 ProductChoice::Call ProductChoice::next(const ProductShape& shape) {
   auto found = trials_.find(shape);
   if (found == trials_.end()) {
-    if (trials_.size() == kMostKnown) return {};
+    if (trials_.size() == kMostKnown) return {.is_settled = true};
     found = trials_.emplace(shape, Trial{}).first;
   }
   Trial& trial = found->second;
   if (trial.state == Trial::State::kWaiting) {
-    if (tried_ == kMostTried) return {};
+    if (tried_ == kMostTried) return {.is_settled = true};
     return {.timed_for = &trial};
   }
   if (trial.state == Trial::State::kTrying) {
@@ -37,7 +37,7 @@ ProductChoice::Call ProductChoice::next(const ProductShape& shape) {
     trial.state = Trial::State::kDecided;
     trial.onednn = trial.of_onednn > 0 && trial.of_onednn < trial.of_aten;
   }
-  return {.onednn = trial.onednn};
+  return {.onednn = trial.onednn, .is_settled = true};
 }
 
 void ProductChoice::took(const Call& call, int64_t nanoseconds) {

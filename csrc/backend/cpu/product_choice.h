@@ -11,7 +11,8 @@ namespace torch_lazy {
 
 // What oneDNN makes code for: sizes, whether operands are transposed, a sum, and the threads.
 struct ProductShape {
-  int64_t batch, rows, inner, columns;
+  int64_t batch;  // 0 of matrices
+  int64_t rows, inner, columns;
   bool transposed[2];
   bool sum;
   int threads;
@@ -49,6 +50,7 @@ class ProductChoice {
   struct Call {
     bool onednn = false;
     Trial* timed_for = nullptr;
+    bool is_settled = false;  // calls like it are done so from now on
   };
   Call next(const ProductShape& shape);
   void took(const Call& call, int64_t nanoseconds);
