@@ -127,7 +127,11 @@ void add_softplus_rules(RuleTable& table) {
   table["logit"] = [](Decomposition& d) {
     Term x = d.operand(0, d.compute());
     if (d.given(1)) {  // the lower bound may be the greater one
-      const Term low = x.number(d.real(1)), high = x.number(1 - d.real(1));
+      const c10::ScalarType result = d.output().dtype;
+      const auto bound = [&](double number) {
+        return Term{x.builder, x.builder->number(number, result)}.to(x.dtype());
+      };
+      const Term low = bound(d.real(1)), high = bound(1 - d.real(1));
       x = where(compare("lt", x, low), low, where(compare("gt", x, high), high, x));
     }
     return d.finish(log(x / (1 - x)));

@@ -140,6 +140,8 @@ std::optional<Attention> attention_of(Decomposition& d, size_t first, size_t opt
     attention.kept = compare("le", d.iota(keys), unsqueeze(d.iota(queries), {1}));
   attention.scale =
       d.given(options + kScale) ? d.real(options + kScale) : 1 / std::sqrt(double(query.sizes[3]));
+  // ATen scales what it has masked out.
+  if (attention.kept && attention.scale <= 0) return std::nullopt;
   return attention;
 }
 

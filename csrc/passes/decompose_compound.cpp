@@ -37,7 +37,7 @@ void add_weighted_rules(RuleTable& table) {
   // not tell yet.
   table["lerp.Tensor"] = table["lerp.Scalar"] = [](Decomposition& d) {
     const Term a = d.common_operand(0), b = d.common_operand(1);
-    const Term weight = d.common_operand(2);
+    const Term weight = d.is_number(2) ? d.operand(2, d.compute()) : d.common_operand(2);
     if (const auto number = constant_number(weight.value)) {
       const bool near_a = std::abs(number->toDouble()) < 0.5;
       const Term factor = near_a ? weight : a.number(number->toDouble() - 1);

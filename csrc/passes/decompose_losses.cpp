@@ -34,9 +34,9 @@ void add_distance_rules(RuleTable& table) {
     return finish_loss(d, difference * difference, 2);
   };
   table["mse_loss_backward"] = [](Decomposition& d) {
-    const Term grad = d.common_operand(0), x = d.common_operand(1);
+    const Term grad = d.operand(0, d.compute()), x = d.operand(1, d.compute());
     const double factor = 2 * share(d, x.info(), 3);
-    return d.finish(factor * (x - d.common_operand(2)) * grad);
+    return d.finish(factor * (x - d.operand(2, d.compute())) * grad);
   };
   table["smooth_l1_loss"] = [](Decomposition& d) {
     const double beta = d.real(3);
@@ -46,8 +46,8 @@ void add_distance_rules(RuleTable& table) {
     return finish_loss(d, where(near, 0.5 * z * z / beta, z - 0.5 * beta), 2);
   };
   table["smooth_l1_loss_backward"] = [](Decomposition& d) {
-    const Term grad = d.common_operand(0), x = d.common_operand(1);
-    const Term difference = x - d.common_operand(2);
+    const Term grad = d.operand(0, d.compute()), x = d.operand(1, d.compute());
+    const Term difference = x - d.operand(2, d.compute());
     const double norm = share(d, x.info(), 3), beta = d.real(4);
     const Term inner = norm * difference * grad / beta;
     const Term upper = where(compare("ge", difference, beta), norm * grad, inner);
@@ -60,8 +60,8 @@ void add_distance_rules(RuleTable& table) {
     return finish_loss(d, where(near, 0.5 * z * z, delta * (z - 0.5 * delta)), 2);
   };
   table["huber_loss_backward"] = [](Decomposition& d) {
-    const Term grad = d.common_operand(0), x = d.common_operand(1);
-    const Term difference = x - d.common_operand(2);
+    const Term grad = d.operand(0, d.compute()), x = d.operand(1, d.compute());
+    const Term difference = x - d.operand(2, d.compute());
     const double norm = share(d, x.info(), 3), delta = d.real(4);
     const Term upper =
         where(compare("ge", difference, delta), norm * grad * delta, norm * difference * grad);

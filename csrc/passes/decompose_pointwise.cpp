@@ -138,7 +138,7 @@ void add_sum_rules(RuleTable& table) {
 struct Arithmetic {
   const char* name;
   const char* overload;  // of the core operator
-  // What has no dimensions is rounded to a half type of the result before, as all else is.
+  // Whether one element is rounded to a half type of the result before, as more are.
   bool rounds_number;
   std::vector<const char*> overloads;
 };
@@ -155,12 +155,16 @@ const Arithmetic kArithmetic[] = {
     {"copysign", "Tensor", true, {"Tensor", "Scalar"}},
 };
 
-// The second one of a product or quotient, of which ATen's kernels take what has no dimensions and
-// lies on the CPU in the dtype that they compute in.
+// Whether ATen's kernels take the second operand as a number: one element that lies on the CPU.
+bool is_single_number(Decomposition& d) {
+  if (d.is_number(1)) return true;
+  const TensorInfo info = d.tensor(1).info();
+  return info.elements() == 1 && info.device.is_cpu();
+}
+
+// The second one of a product or quotient: a number is taken in the dtype that is computed in.
 Term factor(Decomposition& d) {
-  const bool is_cast =
-      !d.is_number(1) && (d.tensor(1).info().dims() > 0 || !d.tensor(1).info().device.is_cpu());
-  return is_cast ? d.common_operand(1) : d.operand(1, d.compute());
+  return is_single_number(d) ? d.operand(1, d.compute()) : d.common_operand(1);
 }
 
 std::string with_overload(std::string name, const std::string& overload) {
@@ -193,7 +197,7 @@ void add_division_rules(RuleTable& table) {
     if (mode.empty()) return d.finish(a / b);
     // The quotient of vectors of a half type is rounded to it before it is truncated.
     const ScalarType result = d.output().dtype;
-    if (mode == "trunc" && a.dtype() != result && !d.is_number(1) && d.tensor(1).info().dims() > 0)
+    if (mode == "trunc" && a.dtype() != result && !is_single_number(d))
       return d.finish(unary("trunc", (a / b).to(result).to(a.dtype())));
     return d.finish(divide_with_mode(a, b, mode));
   };
@@ -237,9 +241,11 @@ void add_power_rules(RuleTable& table) {
   table["pow.Tensor_Scalar"] = [](Decomposition& d) {
     const Term x = d.operand(0, d.compute());
     if (x.dtype() == c10::kBool) return false;
-    if (const auto special = special_power(x, d.scalar(1), d.output().dtype))
-      return d.finish(*special);
-    return d.finish(binary("pow", "Tensor_Tensor", x, d.operand(1, x.dtype())));
+    // The exponent is rounded to a half type, too.
+    const ScalarType result = d.output().dtype;
+    const at::Scalar exponent = constant_number(d.builder().number(d.scalar(1), result)).value();
+    if (const auto special = special_power(x, exponent, result)) return d.finish(*special);
+    return d.finish(binary("pow", "Tensor_Tensor", x, d.common_operand(1)));
   };
   const auto general = [](Decomposition& d) {
     if (d.compute() == c10::kBool) return false;
@@ -320,6 +326,13 @@ void add_logic_rules(RuleTable& table) {
 
 // ---- Selection and bounds ----
 
+// Whether every number of one dtype lies within the range of the other.
+bool holds_all_of(ScalarType dtype, ScalarType of) {
+  if (c10::promoteTypes(of, dtype) != dtype) return false;
+  return dtype != c10::kHalf || !c10::isIntegralType(of, /*includeBool=*/false) ||
+         c10::elementSize(of) == 1;
+}
+
 void add_selection_rules(RuleTable& table) {
   table["where.self"] = [](Decomposition& d) {
     const Term condition = d.operand(0, c10::kBool);
@@ -333,7 +346,7 @@ void add_selection_rules(RuleTable& table) {
   // ATen refuses a value that overflows.
   table["masked_fill.Tensor"] = [](Decomposition& d) {
     const ScalarType dtype = d.output().dtype;
-    if (!d.is_number(2) && c10::promoteTypes(d.tensor(2).dtype(), dtype) != dtype) return false;
+    if (!d.is_number(2) && !holds_all_of(dtype, d.tensor(2).dtype())) return false;
     return d.finish(where(d.operand(1, c10::kBool), d.operand(2, dtype), d.operand(0, dtype)));
   };
   const auto bound = [&](const std::string& name, const std::vector<const char*>& overloads,

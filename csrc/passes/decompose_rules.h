@@ -35,8 +35,8 @@ class Decomposition {
   // A tensor or a number as a term of the dtype, cast to the dtype `first` before that.
   Term operand(size_t index, c10::ScalarType dtype,
                std::optional<c10::ScalarType> first = std::nullopt);
-  // As a term of compute(), where the operator casts its operands to the result's dtype before it
-  // computes in a wider one.
+  // As a term of compute(), where the operator casts its operands to one dtype, which is the
+  // result's, before it computes in a wider one.
   Term common_operand(size_t index) { return operand(index, compute(), output().dtype); }
   bool is_number(size_t index) const { return constant_number(argument(index)).has_value(); }
   // Raises NotConstant for a number that is an argument of the window.

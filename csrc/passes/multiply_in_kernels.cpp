@@ -106,8 +106,10 @@ std::optional<Term> product_of(Decomposition& d, size_t first, int lanes) {
   const int64_t last = a.dims();
   std::vector<int64_t> sizes = a.sizes;
   sizes.push_back(b.sizes.back());
-  return sum(operand(d, first, last, sizes) * operand(d, first + 1, last - 2, sizes), {last - 1},
-             /*keepdim=*/false);
+  const Term products = operand(d, first, last, sizes) * operand(d, first + 1, last - 2, sizes);
+  // Libraries sum nothing then, and keep the sign of zeros; ATen's loop over batches does not.
+  if (a.sizes.back() == 1 && last == 2) return squeeze(products, {last - 1});
+  return sum(products, {last - 1}, /*keepdim=*/false);
 }
 
 // mm, bmm.

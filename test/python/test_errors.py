@@ -337,6 +337,7 @@ def test_overwriting_a_poisoned_tensor_with_its_own_elements_raises(device):
 
 FILLS = [
     (torch.int8, torch.int64, 300),
+    (torch.float16, torch.int64, 70_000),
     (torch.float32, torch.float64, 1e39),
     (torch.int64, torch.float32, 1e30),
 ]
