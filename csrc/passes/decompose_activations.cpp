@@ -124,17 +124,19 @@ void add_softplus_rules(RuleTable& table) {
     const Term large = compare("gt", scaled, d.operand(3, x.dtype()));
     return d.finish(where(large, grad, grad * z / (z + 1)));
   };
+  // ATen's kernels for the CPU round to a half type after each step, its bounds too, of which the
+  // lower one may be the greater.
   table["logit"] = [](Decomposition& d) {
+    const TensorInfo made = d.output();
+    const auto rounded = [&](Term x) {
+      return made.device.is_cpu() ? x.to(made.dtype).to(x.dtype()) : x;
+    };
     Term x = d.operand(0, d.compute());
-    if (d.given(1)) {  // the lower bound may be the greater one
-      const c10::ScalarType result = d.output().dtype;
-      const auto bound = [&](double number) {
-        return Term{x.builder, x.builder->number(number, result)}.to(x.dtype());
-      };
-      const Term low = bound(d.real(1)), high = bound(1 - d.real(1));
+    if (d.given(1)) {
+      const Term low = rounded(x.number(d.real(1))), high = rounded(x.number(1 - d.real(1)));
       x = where(compare("lt", x, low), low, where(compare("gt", x, high), high, x));
     }
-    return d.finish(log(x / (1 - x)));
+    return d.finish(log(rounded(x / rounded(1 - x))));
   };
 }
 
@@ -161,8 +163,9 @@ void add_threshold_rules(RuleTable& table) {
   };
   table["hardtanh_backward"] = [](Decomposition& d) {
     const Term grad = d.operand(0, d.compute()), x = d.operand(1, d.compute());
-    const Term outside = logical_or(compare("le", x, d.scalar(2)), compare("ge", x, d.scalar(3)));
-    return d.finish(where(outside, grad.number(0), grad));
+    // A NaN is not inside, as ATen's vectors have it.
+    const Term inside = logical_and(compare("gt", x, d.scalar(2)), compare("lt", x, d.scalar(3)));
+    return d.finish(where(inside, grad, grad.number(0)));
   };
   table["leaky_relu"] = [](Decomposition& d) {
     const Term x = d.operand(0, d.compute());

@@ -241,6 +241,16 @@ def test_logit_by_bounds_in_the_wrong_order(device, eps):
     torch.testing.assert_close(result, torch.logit(x, eps))
 
 
+@pytest.mark.on_cpu("ATen's kernels for CUDA pass the gradient on")
+def test_no_gradient_passes_hardtanh_where_the_input_is_no_number():
+    def gradient(device):
+        x = torch.full((64,), math.nan, device=device).requires_grad_()
+        torch.nn.functional.hardtanh(x).sum().backward()
+        return x.grad
+
+    same(hot(gradient, "lazy"), gradient("cpu"))
+
+
 @pytest.mark.on_cpu("CUDA's kernels compute it in float")
 @pytest.mark.parametrize("x", [torch.tensor([1e20, -1e20] * 40), 1e5 + torch.arange(99.0) % 3])
 def test_a_variance_is_computed_in_double(x):
