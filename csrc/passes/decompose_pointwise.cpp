@@ -157,8 +157,9 @@ const Arithmetic kArithmetic[] = {
 
 // Whether ATen's kernels take the second operand as a number: one element that lies on the CPU.
 bool is_single_number(Decomposition& d) {
-  if (d.is_number(1)) return true;
-  const TensorInfo info = d.tensor(1).info();
+  const Term operand = d.tensor(1);
+  if (d.is_number(1) || !has_complete_type(operand.value)) return true;  // or a dynamic one
+  const TensorInfo info = operand.info();
   return info.elements() == 1 && info.device.is_cpu();
 }
 
