@@ -19,9 +19,10 @@ using torch::jit::Node;
 // layer of a transformer does. Where all of them take more, so many pieces of the heads or batches
 // follow each other, each of which is further operations to compile.
 constexpr int64_t kMostScoreBytes = int64_t{16} << 20;
-constexpr int64_t kMostKeysOfFeature = 2;
+constexpr int64_t kMostOfQueries = 2;
 constexpr int64_t kMostPieces = 8;
-// Fewer multiplications in a product are not worth more calls than one.
+// Fewer multiplications in a product are not worth more calls than one: oneDNN computes none of
+// them (backend/cpu/choose_products).
 constexpr int64_t kLeastWork = int64_t{3} << 18;
 // Shorter matrices are bound by memory, as those of a single query.
 constexpr int64_t kLeastSize = 8;
@@ -95,13 +96,13 @@ struct Attention {
   }
 };
 
-// Into how few pieces the heads or the batches are to be divided; none: into none that are small.
+// The heads or the batches in as few pieces as have few scores; none where those are too many.
 std::vector<Piece> pieces_of(const TensorInfo& query, int64_t keys) {
   const int64_t batches = query.sizes[0], heads = query.sizes[1];
   const int64_t queries = query.sizes[2], features = query.sizes[3];
   const size_t dim = heads > batches ? 1 : 0;
   const int64_t most =
-      std::max(kMostScoreBytes / int64_t{sizeof(float)}, kMostKeysOfFeature * query.elements());
+      std::max(kMostScoreBytes / int64_t{sizeof(float)}, kMostOfQueries * query.elements());
   const int64_t of_one = batches * heads / query.sizes[dim] * queries * keys;
   if (of_one > most || std::min({queries, keys, features}) < kLeastSize) return {};
   const int64_t size = std::min(most / of_one, query.sizes[dim]);
