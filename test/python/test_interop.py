@@ -248,3 +248,52 @@ def test_a_torchscript_file_is_loaded_to_the_device(device, tmp_path):
 
     assert {p.device for p in loaded.parameters()} == {x.device}
     same(loaded(x), net(x))
+
+
+class NamedLazy(torch.nn.Module):
+    """Of a script that knows nothing of the device."""
+
+    def __init__(self, member):
+        super().__init__()
+        if isinstance(member, torch.nn.Parameter | torch.nn.Module):
+            self.lazy = member
+        else:
+            self.register_buffer("lazy", member)
+
+
+MEMBERS = {
+    "module": lambda: torch.nn.Linear(2, 2),
+    "parameter": lambda: torch.nn.Parameter(torch.ones(2)),
+    "buffer": lambda: torch.ones(2),
+}
+
+
+@pytest.mark.parametrize("make", MEMBERS.values(), ids=MEMBERS)
+def test_a_module_may_have_a_member_named_lazy(make):
+    member = make()
+
+    module = NamedLazy(member)
+
+    assert module.lazy is member
+    assert copy.deepcopy(module).lazy is not member
+    assert [name for name, _ in module.named_children()] == ["lazy"] * isinstance(
+        member, torch.nn.Module
+    )
+
+
+def test_other_modules_move_by_the_method_of_that_name():
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    module.add_module("lazy", torch.nn.Linear(2, 2))
+
+    assert module[0].lazy() is module[0]
+    assert module[0].weight.is_lazy
+    assert isinstance(module.lazy, torch.nn.Linear)
+
+
+def test_a_tensor_may_be_given_an_attribute_named_is_lazy():
+    x = torch.ones(2)
+    assert not x.is_lazy
+
+    x.is_lazy = "perhaps"
+
+    assert x.is_lazy == "perhaps"

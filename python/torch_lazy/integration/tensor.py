@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import sys
+from types import MethodType
+from typing import Any
 
 import torch
 
 from torch_lazy.integration.storage import has_buffer
 
 
-def _is_lazy(self: torch.Tensor) -> bool:
-    """Whether the tensor is on device ``lazy``."""
-    return self.device.type == "lazy"
+def _is_lazy(self: torch.Tensor) -> Any:
+    """Whether the tensor is on device ``lazy``, unless a script gave it another meaning."""
+    return vars(self).get("is_lazy", self.device.type == "lazy")
+
+
+def _set_is_lazy(self: torch.Tensor, value: Any) -> None:
+    vars(self)["is_lazy"] = value
 
 
 def _destination(device: torch.device | int | str | None) -> str:
@@ -35,6 +41,36 @@ def _module_lazy(
 ) -> torch.nn.Module:
     """Moves parameters and buffers to device ``lazy``."""
     return self.to(_destination(device))
+
+
+# They ask whether a name is free.
+_REGISTER = {
+    function.__code__
+    for function in (
+        torch.nn.Module.add_module,
+        torch.nn.Module.register_buffer,
+        torch.nn.Module.register_parameter,
+    )
+}
+
+
+class _ModuleLazy:
+    """The method :func:`_module_lazy`, unless the module has a member of that name.
+
+    Members are found last, after what a class has, and scripts that know nothing of the device have
+    modules named so.
+    """
+
+    def __get__(self, module: torch.nn.Module | None, owner: type | None = None) -> Any:
+        if module is None:
+            return _module_lazy
+        for held in ("_parameters", "_buffers", "_modules"):
+            members = module.__dict__.get(held)
+            if members and "lazy" in members:
+                return members["lazy"]
+        if sys._getframe(1).f_code in _REGISTER:
+            raise AttributeError("lazy")
+        return MethodType(_module_lazy, module)
 
 
 _data_ptr = torch.Tensor.data_ptr
@@ -71,7 +107,7 @@ def _lazy_data_ptr(self: torch.Tensor) -> int:
 
 def install() -> None:
     """Gives ``torch.Tensor`` and ``torch.nn.Module`` the names above."""
-    torch.Tensor.is_lazy = property(_is_lazy)
+    torch.Tensor.is_lazy = property(_is_lazy, _set_is_lazy)
     torch.Tensor.lazy = _tensor_lazy
-    torch.nn.Module.lazy = _module_lazy
+    torch.nn.Module.lazy = _ModuleLazy()
     torch.Tensor.data_ptr = _lazy_data_ptr
