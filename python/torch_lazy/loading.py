@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import warnings
 
+_tried = False
 _loaded = False
 
 
@@ -16,15 +17,16 @@ def _autoload() -> None:
 
     Safe to call again. When something is wrong it warns and leaves PyTorch as it is.
     """
-    global _loaded
+    global _tried, _loaded
     torch = sys.modules.get("torch")
     # `import torch_lazy` before `import torch`: torch calls back here while it is half imported,
     # and once more is asked for at the end of our own import.
-    if _loaded or torch is None or not _fully_imported(torch):
+    if _tried or torch is None or not _fully_imported(torch):
         return
-    _loaded = True
+    _tried = True
     try:
         _load()
+        _loaded = True
     except Exception as error:
         warnings.warn(
             f"torch_lazy could not be loaded, device 'lazy' is not available: {error}",

@@ -102,6 +102,19 @@ print((torch.ones(2) + 1).tolist(), "torch_lazy._C" in sys.modules, torch.__vers
     assert "Traceback" not in done.stderr
 
 
+def test_a_plugin_that_was_refused_is_not_available():
+    code = """
+import sys, types
+sys.modules["torch_lazy._build_info"] = types.SimpleNamespace(TORCH_VERSION="2.0.1+cpu")
+import torch, torch_lazy
+print(torch_lazy.is_available(), hasattr(torch, "lazy"))
+"""
+    done = run_script(code)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "False False"
+
+
 def test_a_plugin_built_for_another_patch_version_of_torch_is_loaded():
     code = f"""
 import sys, types
