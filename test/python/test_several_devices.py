@@ -211,3 +211,17 @@ print([t.device for t in torch.load("{tmp_path}/pair.pt", map_location={{"lazy:1
         "lazy:0 [0.0, 1.0, 2.0]",
         "lazy:1 [0.0, 1.0, 2.0]",
     ] + ["[device(type='lazy', index=0), device(type='lazy', index=0)]"]
+
+
+def test_asking_or_opening_for_another_device_leaves_the_current_one(accelerator_site, tmp_path):
+    script = f"""
+import safetensors, safetensors.torch
+safetensors.torch.save_file({{"x": torch.ones(2)}}, "{tmp_path}/x.safetensors")
+with safetensors.safe_open("{tmp_path}/x.safetensors", "pt", device="lazy:1") as file:
+    print(file.get_tensor("x").device, file.get_slice("x")[:1].device)
+from torch_lazy.integration import accelerator
+accelerator._device_capability(1)
+print(torch.lazy.current_device())
+"""
+
+    assert printed(accelerator_site, script) == ["lazy:1 lazy:1", "0"]

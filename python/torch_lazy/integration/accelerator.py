@@ -49,7 +49,9 @@ def _device_stats(index: int) -> dict[str, Any]:
 
 
 def _device_capability(index: int) -> dict[str, Any]:
-    _lazy().set_device(index)
+    from torch_lazy.device import check_device
+
+    check_device(index)
     return {"supported_dtypes": {kind for kind in vars(torch).values() if _is_plain(kind)}}
 
 

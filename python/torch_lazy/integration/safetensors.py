@@ -21,10 +21,11 @@ _NAME = "safetensors"
 
 
 class _Opened:
-    """An open file, or a slice of a tensor in it, whose tensors are lazy."""
+    """An open file, or a slice of a tensor in it, whose tensors are on a device ``lazy``."""
 
-    def __init__(self, on_the_cpu: Any) -> None:
+    def __init__(self, on_the_cpu: Any, device: torch.device) -> None:
         self._on_the_cpu = on_the_cpu
+        self._device = device
 
     def __enter__(self) -> _Opened:
         self._on_the_cpu.__enter__()
@@ -37,17 +38,17 @@ class _Opened:
         return getattr(self._on_the_cpu, name)
 
     def __getitem__(self, index: Any) -> torch.Tensor:
-        return self._on_the_cpu[index].to("lazy")
+        return self._on_the_cpu[index].to(self._device)
 
     def get_tensor(self, name: str) -> torch.Tensor:
-        return self._on_the_cpu.get_tensor(name).to("lazy")
+        return self._on_the_cpu.get_tensor(name).to(self._device)
 
     def get_tensors(self, *args: Any) -> dict[str, torch.Tensor]:
         tensors = self._on_the_cpu.get_tensors(*args)
-        return {name: tensor.to("lazy") for name, tensor in tensors.items()}
+        return {name: tensor.to(self._device) for name, tensor in tensors.items()}
 
     def get_slice(self, name: str) -> _Opened:
-        return _Opened(self._on_the_cpu.get_slice(name))
+        return _Opened(self._on_the_cpu.get_slice(name), self._device)
 
 
 def _safe_open(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,15 +58,15 @@ def _safe_open(original: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         if str(device).partition(":")[0] != "lazy":
             return original(filename, framework, device=device, **kwargs)
-        from torch_lazy.device import set_device
+        from torch_lazy.device import device_index
 
-        set_device(torch.device(device))
+        there = torch.device("lazy", device_index(torch.device(device)))
         if framework not in ("pt", "torch", "pytorch"):
             raise ValueError(
                 f"device lazy is PyTorch's, but the file was opened for framework {framework!r}: "
                 'say framework="pt"'
             )
-        return _Opened(original(filename, framework, device="cpu", **kwargs))
+        return _Opened(original(filename, framework, device="cpu", **kwargs), there)
 
     return safe_open
 
