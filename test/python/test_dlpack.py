@@ -208,6 +208,15 @@ def test_a_tensor_that_requires_grad_is_refused(device):
 
 
 @pytest.mark.on_cpu("NumPy's memory is the host's")
+def test_to_dlpack_does_not_ask_for_a_gradient(device):
+    x = torch.ones(3, device=device, requires_grad=True)
+
+    shared = torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x))
+
+    assert shared.tolist() == [1, 1, 1]
+    assert not shared.requires_grad
+
+
 def test_data_ptr_is_the_exported_address(device):
     x = torch.arange(4.0).to(device)
     hot(lambda: x.add_(0))

@@ -51,7 +51,8 @@ def _lazy_dlpack_device(self: torch.Tensor) -> Any:
 
 
 def _lazy_to_dlpack(tensor: torch.Tensor) -> Any:
-    return _to_dlpack(tensor) if tensor.device.type != "lazy" else _lazy_dlpack(tensor)
+    # Unlike the method it does not ask for a gradient.
+    return _to_dlpack(tensor) if tensor.device.type != "lazy" else _lazy_dlpack(tensor.detach())
 
 
 def _lazy_from_dlpack(
