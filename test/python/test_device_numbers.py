@@ -53,6 +53,16 @@ def test_a_number_stands_for_the_device(make):
     assert make().device == torch.device("lazy", 0)
 
 
+@pytest.mark.parametrize("layout", ["csr", "csc", "bsr", "bsc"])
+def test_a_number_stands_for_the_device_of_a_compressed_tensor(layout):
+    make = getattr(torch, f"sparse_{layout}_tensor")
+    values = torch.ones(1, 1, 1) if layout.startswith("b") else torch.ones(1)
+
+    made = make(torch.tensor([0, 1]), torch.tensor([0]), values, size=(1, 1), device=0)
+
+    assert made.device == torch.device("lazy", 0)
+
+
 @pytest.mark.parametrize(
     "make",
     sorted(_device_constructors() - NOT_ON_THE_DEVICE, key=repr),
