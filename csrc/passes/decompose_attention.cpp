@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "passes/decompose_rules.h"
@@ -21,9 +22,6 @@ using torch::jit::Node;
 constexpr int64_t kMostScoreBytes = int64_t{16} << 20;
 constexpr int64_t kMostOfQueries = 2;
 constexpr int64_t kMostPieces = 8;
-// Fewer multiplications in a product are not worth more calls than one: oneDNN computes none of
-// them (backend/cpu/choose_products).
-constexpr int64_t kLeastWork = int64_t{3} << 18;
 // Shorter matrices are bound by memory, as those of a single query.
 constexpr int64_t kLeastSize = 8;
 
@@ -97,7 +95,7 @@ struct Attention {
 };
 
 // The heads or the batches in as few pieces as have few scores; none where those are too many.
-std::vector<Piece> pieces_of(const TensorInfo& query, int64_t keys) {
+std::vector<Piece> pieces_of(const TensorInfo& query, int64_t keys, int64_t least_work) {
   const int64_t batches = query.sizes[0], heads = query.sizes[1];
   const int64_t queries = query.sizes[2], features = query.sizes[3];
   const size_t dim = heads > batches ? 1 : 0;
@@ -107,7 +105,7 @@ std::vector<Piece> pieces_of(const TensorInfo& query, int64_t keys) {
   if (of_one > most || std::min({queries, keys, features}) < kLeastSize) return {};
   const int64_t size = std::min(most / of_one, query.sizes[dim]);
   const int64_t count = (query.sizes[dim] + size - 1) / size;
-  if (count > kMostPieces || of_one * size * features < kLeastWork) return {};
+  if (count > kMostPieces || of_one * size * features < least_work) return {};
   std::vector<Piece> pieces;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t begin = query.sizes[dim] * i / count, end = query.sizes[dim] * (i + 1) / count;
@@ -116,9 +114,15 @@ std::vector<Piece> pieces_of(const TensorInfo& query, int64_t keys) {
   return pieces;
 }
 
+struct Divided {
+  Attention all;
+  std::vector<Piece> pieces;
+};
+
 // Of a forward call, whose tensors `first` is the first of, or of a backward one; its numbers are
 // those from `options` on. None where it is to stay whole.
-std::optional<Attention> attention_of(Decomposition& d, size_t first, size_t options) {
+std::optional<Divided> attention_of(Decomposition& d, size_t first, size_t options,
+                                    int64_t least_work) {
   enum Option : size_t { kDropout, kCausal, kMask, kScale };
   Attention attention{d.tensor(first), d.tensor(first + 1), d.tensor(first + 2), {}, {}, 1};
   const TensorInfo query = attention.query.info(), key = attention.key.info(),
@@ -130,7 +134,8 @@ std::optional<Attention> attention_of(Decomposition& d, size_t first, size_t opt
       key.elements() == 0 || !d.is(options + kDropout, 0))
     return std::nullopt;
   const int64_t queries = query.sizes[2], keys = key.sizes[2];
-  if (pieces_of(query, keys).empty()) return std::nullopt;
+  std::vector<Piece> pieces = pieces_of(query, keys, least_work);
+  if (pieces.empty()) return std::nullopt;
   if (d.given(options + kMask)) {
     const Term mask = d.tensor(options + kMask);
     if (mask.dtype() != c10::kFloat) return std::nullopt;
@@ -143,7 +148,7 @@ std::optional<Attention> attention_of(Decomposition& d, size_t first, size_t opt
       d.given(options + kScale) ? d.real(options + kScale) : 1 / std::sqrt(double(query.sizes[3]));
   // ATen scales what it has masked out.
   if (attention.kept && attention.scale <= 0) return std::nullopt;
-  return attention;
+  return Divided{attention, std::move(pieces)};
 }
 
 // A result of every piece.
@@ -170,13 +175,12 @@ class Joined {
 
 // query, key, value, dropout_p, is_causal, attn_mask, scale: the result and the logarithms of the
 // sums of exponentials. As in eager, both are 0 for a query of which all keys are masked out.
-bool decompose_forward(Decomposition& d) {
-  const std::optional<Attention> whole = attention_of(d, 0, 3);
-  if (!whole) return false;
+bool decompose_forward(Decomposition& d, int64_t least_work) {
+  const std::optional<Divided> divided = attention_of(d, 0, 3, least_work);
+  if (!divided) return false;
   Joined result(d, 0), logsumexp(d, 1);
-  const std::vector<Piece> pieces = pieces_of(whole->query.info(), whole->key.info().sizes[2]);
-  for (const Piece& piece : pieces) {
-    const Attention attention = whole->piece(piece);
+  for (const Piece& piece : divided->pieces) {
+    const Attention attention = divided->all.piece(piece);
     const Term scores = attention.scores();
     const Term greatest = amax(scores, {3});
     const Term shift = where(compare("eq", greatest, kMasked), greatest.number(0), greatest);
@@ -188,20 +192,19 @@ bool decompose_forward(Decomposition& d) {
     const Term values = attention.product(matrices(powers), matrices(attention.value));
     result.add(values * reciprocal(divisor));
   }
-  result.finish(pieces);
-  logsumexp.finish(pieces);
+  result.finish(divided->pieces);
+  logsumexp.finish(divided->pieces);
   return true;
 }
 
 // grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale: the
 // gradients of query, key and value.
-bool decompose_backward(Decomposition& d) {
-  const std::optional<Attention> whole = attention_of(d, 1, 6);
-  if (!whole) return false;
+bool decompose_backward(Decomposition& d, int64_t least_work) {
+  const std::optional<Divided> divided = attention_of(d, 1, 6, least_work);
+  if (!divided) return false;
   Joined of_query(d, 0), of_key(d, 1), of_value(d, 2);
-  const std::vector<Piece> pieces = pieces_of(whole->query.info(), whole->key.info().sizes[2]);
-  for (const Piece& piece : pieces) {
-    const Attention attention = whole->piece(piece);
+  for (const Piece& piece : divided->pieces) {
+    const Attention attention = divided->all.piece(piece);
     const Term grad = piece_of(d.tensor(0), piece), result = piece_of(d.tensor(4), piece);
     const Term logsumexp = piece_of(unsqueeze(d.tensor(5), {3}), piece);
     const Term weights = exp(attention.scores() - logsumexp);
@@ -215,25 +218,28 @@ bool decompose_backward(Decomposition& d) {
     if (of_key.needed())
       of_key.add(attention.product(transposed(of_scores), matrices(attention.query)));
   }
-  for (Joined* const gradient : {&of_query, &of_key, &of_value}) gradient->finish(pieces);
+  for (Joined* const gradient : {&of_query, &of_key, &of_value}) gradient->finish(divided->pieces);
   return true;
 }
 
-Rule rule_of(const Node& node) {
+Rule rule_of(const Node& node, int64_t least_work) {
   static const auto forward =
       c10::Symbol::fromQualString("aten::_scaled_dot_product_flash_attention_for_cpu");
   static const auto backward =
       c10::Symbol::fromQualString("aten::_scaled_dot_product_flash_attention_for_cpu_backward");
-  if (node.kind() == forward) return decompose_forward;
-  if (node.kind() == backward) return decompose_backward;
+  if (node.kind() == forward)
+    return [=](Decomposition& d) { return decompose_forward(d, least_work); };
+  if (node.kind() == backward)
+    return [=](Decomposition& d) { return decompose_backward(d, least_work); };
   return {};
 }
 
 }  // namespace
 
 std::shared_ptr<Graph> decompose_attention(std::shared_ptr<Graph> graph,
-                                           c10::IntArrayRef input_offsets) {
-  return decompose_by(rule_of, std::move(graph), input_offsets);
+                                           c10::IntArrayRef input_offsets, int64_t least_work) {
+  return decompose_by([=](const Node& node) { return rule_of(node, least_work); }, std::move(graph),
+                      input_offsets);
 }
 
 }  // namespace torch_lazy

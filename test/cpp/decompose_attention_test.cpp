@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cpu/choose_products.h"
 #include "graph_evaluator.h"
 #include "ir/verify_graph.h"
 
@@ -81,7 +82,7 @@ at::Tensor mask_of(const Attention& attention) {
 }
 
 std::shared_ptr<torch::jit::Graph> decomposed(const std::string& text) {
-  auto graph = decompose_attention(parse_graph(text), {});
+  auto graph = decompose_attention(parse_graph(text), {}, kLeastOnednnWork);
   verify_graph(*graph);
   return graph;
 }

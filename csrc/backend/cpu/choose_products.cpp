@@ -14,10 +14,7 @@ namespace {
 using torch::jit::Node;
 using torch::jit::Value;
 
-// Multiplications that take MKL as long as oneDNN takes before it multiplies, on the fastest core
-// that was at hand. Whether oneDNN computes what is larger is measured (product_choice.h). Products
-// with a dimension under four are bound by memory.
-constexpr int64_t kLeastWork = int64_t{3} << 18;
+// Products with a shorter dimension are bound by memory.
 constexpr int64_t kLeastSize = 4;
 
 // Whether rows or columns of a matrix, or of each of a batch, lie one after the other.
@@ -35,7 +32,8 @@ bool may_pay(const Node& node, size_t first) {
     return false;
   const int64_t rows = a.sizes[a.sizes.size() - 2], inner = a.sizes.back(),
                 columns = b.sizes.back();
-  return std::min({rows, inner, columns}) >= kLeastSize && a.elements() * columns >= kLeastWork;
+  return std::min({rows, inner, columns}) >= kLeastSize &&
+         a.elements() * columns >= kLeastOnednnWork;
 }
 
 // What the node becomes; null: it stays.

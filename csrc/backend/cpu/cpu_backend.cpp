@@ -78,7 +78,7 @@ GraphPass products(const CompileOptions& options, int lanes) {
     std::vector<int64_t> offsets;
     for (const GraphInput& input : options.inputs) offsets.push_back(input.offset);
     const bool has_onednn = onednn_multiplies_faster() && at::globalContext().userEnabledMkldnn();
-    if (has_onednn) graph = decompose_attention(std::move(graph), offsets);
+    if (has_onednn) graph = decompose_attention(std::move(graph), offsets, kLeastOnednnWork);
     graph = multiply_in_kernels(std::move(graph), offsets, lanes);
     return has_onednn ? choose_products(std::move(graph)) : graph;
   };
