@@ -47,6 +47,24 @@ def hot(fn: Callable[..., Any], *args: Any, runs: int = RUNS_UNTIL_HOT) -> Any:
     return result
 
 
+def losses_of_training(
+    device: str, model: torch.nn.Module, x: torch.Tensor, *, lr: float, steps: int
+) -> torch.Tensor:
+    """The losses of steps that make the model give back `x`, every compile finished in between."""
+    model, x = model.to(device), x.to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(model(x), x)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        if device == LAZY:
+            wait_for_compiles()
+    return torch.tensor(losses)
+
+
 def run_hot(fn: Callable[..., Any], *inputs: torch.Tensor) -> Any:
     """The result on the device once its window is hot."""
     on_device = [value.to(LAZY) for value in inputs]

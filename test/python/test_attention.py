@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from behaviour import hot
+from behaviour import hot, losses_of_training
 
 BATCH, HEADS, FEATURES = 2, 4, 32
 
@@ -60,21 +60,11 @@ def test_attention_to_more_keys_than_queries_is_eagers():
 
 
 def test_attention_trained_for_some_steps_follows_the_cpu():
+    x = torch.randn(8, 64, 64, generator=torch.Generator().manual_seed(1))
+
     def train(device):
         torch.manual_seed(0)
         layer = torch.nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True)
-        layer = layer.to(device)
-        optimizer = torch.optim.SGD(layer.parameters(), lr=0.05)
-        x = torch.randn(8, 64, 64, generator=torch.Generator().manual_seed(1)).to(device)
-        losses = []
-        for _ in range(12):
-            optimizer.zero_grad()
-            loss = F.mse_loss(layer(x), x)
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-            if device == "lazy":
-                torch.lazy.wait_for_compiles()
-        return torch.tensor(losses)
+        return losses_of_training(device, layer, x, lr=0.05, steps=12)
 
     torch.testing.assert_close(train("lazy"), train("cpu"), rtol=1e-5, atol=1e-6)

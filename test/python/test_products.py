@@ -2,27 +2,16 @@
 
 import pytest
 import torch
-import torch.nn.functional as F
-from behaviour import hot
+from behaviour import hot, losses_of_training
 
 
 def train(device, steps=30):
     torch.manual_seed(0)
     model = torch.nn.Sequential(
         torch.nn.Linear(320, 320), torch.nn.ReLU(), torch.nn.Linear(320, 320)
-    ).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    x = torch.randn(320, 320, generator=torch.Generator().manual_seed(1)).to(device)
-    losses = []
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = F.mse_loss(model(x), x)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-        if device == "lazy":
-            torch.lazy.wait_for_compiles()
-    return torch.tensor(losses)
+    )
+    x = torch.randn(320, 320, generator=torch.Generator().manual_seed(1))
+    return losses_of_training(device, model, x, lr=0.1, steps=steps)
 
 
 def test_training_on_large_products_follows_the_cpu():
