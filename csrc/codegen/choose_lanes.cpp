@@ -204,7 +204,7 @@ Lanes arrange(Draft& draft, const Choice& choice) {
   for (const size_t axis : inside) draft.reduced[axis] = true;
   permute_axes(draft, order);
   if (along_reduction) return {Axis::kReduction};
-  return {Axis::kParallel, true};
+  return {Axis::kParallel, choice.written_out};
 }
 
 }  // namespace
@@ -223,6 +223,8 @@ Lanes choose_lanes(Draft& draft, int lanes) {
   double least = kWorthChoosing * estimate.cost(best);
   std::vector<Choice> others = unrolled_choices(draft, estimate.cost_of_body());
   for (const Choice& choice : choices_of_reduced_axes(draft)) others.push_back(choice);
+  if (const size_t parallel = parallel_count(draft); parallel > 0)
+    others.push_back({parallel - 1, reduced_axes(draft)});
   for (const Choice& choice : others) {
     const double cost = estimate.cost(choice);
     if (cost >= least) continue;

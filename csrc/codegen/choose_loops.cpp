@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "codegen/choose_jam.h"
 #include "codegen/choose_lanes.h"
 #include "codegen/cut_reduction.h"
 #include "codegen/divide.h"
@@ -20,6 +21,9 @@ namespace {
 constexpr int64_t kLongestBlock = 16384;
 // On a GPU a block's threads share it, and a device wants hundreds of them.
 constexpr int64_t kLongestCudaBlock = 2048;
+
+// Of a reduction's step where it is jammed, in those where it is not.
+constexpr double kJammedCost = 1.0 / 8;
 
 // Drops expressions that no store needs, and buffers that nothing touches.
 void prune(Draft& draft) {
@@ -137,6 +141,9 @@ class Finisher {
       kernel.thread_loop = choose_thread_loop(kernel, lowered_.sizes, context_.shared_bytes);
       if (kernel.thread_loop.transposed >= 0)
         lowered_.work_items = transposed_work_items(kernel, lowered_.sizes);
+    } else if (lowered_.work_items > 0) {
+      kernel.jam = choose_jam(kernel, lowered_.sizes, context_.lanes);
+      jam_work_items();
     }
     return std::move(lowered_);
   }
@@ -204,6 +211,15 @@ class Finisher {
     lowered_.work_items =
         c10::multiply_integers(extents.slice(0, parallel - 1)) * divided_up(last, block);
     lowered_.work_item_cost = per_element * inner * double(block);
+  }
+
+  void jam_work_items() {
+    const Jam& jam = lowered_.kernel.jam;
+    if (jam.steps == 1) return;
+    const int64_t extent = lowered_.number(lowered_.kernel.parallel[size_t(jam.dimension)]);
+    lowered_.work_items = lowered_.work_items / extent * divided_up(extent, jam.steps);
+    lowered_.work_item_cost *= jam.steps;
+    if (!lowered_.kernel.reduction.empty()) lowered_.work_item_cost *= kJammedCost;
   }
 
   Draft draft_;

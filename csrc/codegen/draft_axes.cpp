@@ -106,17 +106,25 @@ void permute_axes(Draft& draft, const std::vector<size_t>& order) {
 
 void order_and_merge_axes(Draft& draft) {
   const size_t axes = draft.extents.size();
-  // The bytes that accesses touch, and whether they step by `axis` wider than by `other`.
+  // The bytes that an access touches, negative where it does not step by `axis` wider than by
+  // `other`.
+  const auto vote_of = [&](const Access& access, Type type, size_t axis, size_t other) {
+    const int64_t a = std::abs(stride(access, axis)), b = std::abs(stride(access, other));
+    if (a == 0 || b == 0 || a == b) return 0.0;
+    double touched = double(bytes_of(type));
+    for (size_t i = 0; i < axes; ++i)
+      if (stride(access, i) != 0) touched *= double(draft.extents[i]);
+    return a > b ? touched : -touched;
+  };
   const auto wider = [&](size_t axis, size_t other) {
     double vote = 0;
     for_each_access(draft, [&](const Access& access, Type type) {
-      const int64_t a = std::abs(stride(access, axis)), b = std::abs(stride(access, other));
-      if (a == 0 || b == 0 || a == b) return;
-      double touched = double(bytes_of(type));
-      for (size_t i = 0; i < axes; ++i)
-        if (stride(access, i) != 0) touched *= double(draft.extents[i]);
-      vote += a > b ? touched : -touched;
+      vote += vote_of(access, type, axis, other);
     });
+    // Loads can be transposed (Kernel::jam, ThreadLoop::transposed), stores cannot.
+    if (vote == 0)
+      for (const Store& store : draft.stores)
+        vote += vote_of(store.access, draft.buffers[store.buffer].type, axis, other);
     return vote;
   };
   std::vector<size_t> order(axes);

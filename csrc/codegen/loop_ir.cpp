@@ -91,6 +91,10 @@ std::string to_string(const Kernel& kernel) {
   if (kernel.short_sums) text += " short_sums";
   if (kernel.fetches_ahead) text += " fetches_ahead";
   text += text_of(kernel.thread_loop);
+  if (kernel.jam.steps > 1) {
+    text += " jam=" + std::to_string(kernel.jam.steps) + "*" +
+            dimension_name(kernel, size_t(kernel.jam.dimension));
+  }
   if (kernel.instances > 1) text += " instances=" + std::to_string(kernel.instances);
   text += "\n";
   for (const std::string& comment : kernel.comments) text += "  # " + comment + "\n";

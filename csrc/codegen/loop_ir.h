@@ -20,6 +20,7 @@
 //  `block`
 //    elements: work item = (flattened other parallel dimensions) * ceil(last / block) + block
 //    index.
+// Of a dimension that is jammed (Kernel::jam) so many steps, the last ones fewer, are one point.
 //
 // Phases: an expression that depends on a reduction over the reduction dimensions and itself varies
 // along them can only be evaluated in a later sweep over them. The printer derives the sweeps.
@@ -147,6 +148,18 @@ struct ThreadLoop {
   bool operator==(const ThreadLoop&) const = default;
 };
 
+// Unroll-and-jam, for a CPU: a work item has `steps` neighbouring points of a parallel dimension
+// that the lanes do not run along. Each has accumulators of its own, in registers, and what does
+// not vary along the dimension is loaded and evaluated once for all of them.
+struct Jam {
+  // Vectors along the lanes' dimension that each step has accumulators for.
+  static constexpr int kVectors = 2;
+  int dimension = -1;
+  int steps = 1;  // 1: there is none
+
+  bool operator==(const Jam&) const = default;
+};
+
 struct Kernel {
   std::string name;                   // C identifier, from the operators: "add_gelu_mul"
   std::vector<std::string> comments;  // lines at the head of the source: Python lines, operators
@@ -170,6 +183,7 @@ struct Kernel {
   // Rows of memory are asked for some lines before they are read or written, where a target can.
   bool fetches_ahead = false;
   ThreadLoop thread_loop;
+  Jam jam;
   // More than 1: the loops run over as many sets of buffers, sizes and numbers, one after the other
   // (codegen/batch.h). For a GPU, which takes a launch for them all.
   uint32_t instances = 1;

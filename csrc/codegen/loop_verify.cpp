@@ -113,12 +113,24 @@ class Verifier {
                   sharing <= most_threads(kernel_),
               "shares reduction steps among threads that are no whole warps, or too many");
     }
+    check_jam();
     if (!kernel_.reduction_total.is(0)) {
       const size_t lanes = kernel_.axis == Axis::kParallel ? 1 : 0;
       require(!kernel_.reduction.empty(), "is chunked but has no reduction dimension");
       require(kernel_.parallel.size() > lanes,
               "is chunked but has no parallel dimension for the chunks");
     }
+  }
+
+  void check_jam() const {
+    const Jam& jam = kernel_.jam;
+    if (jam.steps == 1) return;
+    require(jam.steps > 1 && jam.dimension >= 0 &&
+                size_t(jam.dimension) < kernel_.parallel.size() &&
+                size_t(jam.dimension) != lane_dimension(kernel_),
+            "jams steps of no parallel dimension, or of the lanes'");
+    require(kernel_.reduction_total.is(0) && kernel_.instances == 1,
+            "jams steps but is chunked or batched");
   }
 
   // In which each thread has other steps, so that none could store what some have in common.

@@ -41,6 +41,8 @@ constexpr std::string_view kCpuText[] = {
     ,
 #include "codegen/prelude/cpu_tiles.inc"
     ,
+#include "codegen/prelude/cpu_squares.inc"
+    ,
 #include "codegen/prelude/cpu_reduce.inc"
     ,
 #include "codegen/prelude/cpu_math_float.inc"

@@ -21,6 +21,9 @@ struct Target {
   // Loads and stores of a vector cost the same with a mask, so that a loop needs no second body for
   // its end.
   bool masks_are_free() const { return lanes == 16; }
+  // Multiplies and adds by one instruction, in one rounding.
+  bool has_fma() const { return kind == Kind::kCuda || lanes >= 8; }
+  int registers() const { return lanes == 16 ? 32 : 16; }  // of vectors, on a CPU
 };
 
 // The source of `functions` and of what these stand on, each piece once, in order. A function is

@@ -1,5 +1,6 @@
 #include "codegen/print_access.h"
 
+#include "codegen/print_jam.h"
 #include "codegen/print_tiles.h"
 
 namespace torch_lazy::codegen {
@@ -34,9 +35,17 @@ void AccessPrinter::define_pointer(uint32_t buffer, const Access& access, Source
   const std::string address = "p_" + at.name + " + " + offset;
   if (pointers_.contains(address)) return;
   const std::string name = "q" + std::to_string(defined_++) + "_" + at.name;
-  pointers_.emplace(address, name);
-  out.line((at.written ? "" : "const ") + std::string(storage_type(at.type)) + "* const " + name +
-           " = " + address + ";");
+  const std::string type = (at.written ? "" : "const ") + std::string(storage_type(at.type)) + "*";
+  if (!context_.varies_by_step(access)) {
+    pointers_.emplace(address, name);
+    out.line(type + " const " + name + " = " + address + ";");
+    return;
+  }
+  pointers_.emplace(address, name + "[step]");
+  out.line(type + " " + name + "[" + std::to_string(context_.kernel.jam.steps) + "];");
+  open_jammed_steps(context_, out);
+  out.line(name + "[step] = " + address + ";");
+  out.close();
 }
 
 std::string AccessPrinter::address(uint32_t buffer, const Access& access, const Body& body) const {
@@ -63,6 +72,17 @@ std::string AccessPrinter::address_at(uint32_t buffer, const Access& access,
   }
   add_term(sum, product(index, lane_stride(access)));
   return sum;
+}
+
+std::string AccessPrinter::load_square(ExprId load, const Body& body) const {
+  const Expr& expr = context_.kernel.exprs[load];
+  Access access = expr.access;
+  access.strides[size_t(context_.kernel.jam.dimension)] = Size::constant(0);
+  const std::string type = name_of(expr.type);
+  return context_.call(
+      "lazy_load_square_" + type,
+      {address(expr.buffer, access, body) + " + jam_first", name_of_size(lane_stride(access)),
+       count(body), "jam_count", name_of_square_rows(context_, load)});
 }
 
 std::string AccessPrinter::transposed_address(ExprId load) const {
@@ -131,6 +151,7 @@ std::string AccessPrinter::load(ExprId id, const Body& body) const {
   const std::string type = name_of(expr.type);
   if (whole_tile(context_, expr))
     return name_of_loaded_tile(context_, id) + "[" + tile_index(context_, access) + "]";
+  if (context_.is_square(id)) return name_of_square_rows(context_, id) + "[step]";
   if (context_.is_transposed(id)) {
     return "n ? " + name_of_square(context_, id) + "[lane][row] : 0";
   }

@@ -34,6 +34,8 @@ class AccessPrinter {
   std::string address(uint32_t buffer, const Access& access, const Body& body) const;
   // Of the element at `index` along the lanes.
   std::string address_at(uint32_t buffer, const Access& access, const std::string& index) const;
+  // Loads a square of jammed steps.
+  std::string load_square(ExprId load, const Body& body) const;
   // Of a load that is transposed, where threads run along the transposed dimension and `row` along
   // the lanes'.
   std::string transposed_address(ExprId load) const;

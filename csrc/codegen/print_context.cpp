@@ -59,7 +59,22 @@ class Readers {
 std::string name_of_value(const PrintContext& context, ExprId id) {
   const Expr& expr = context.kernel.exprs[id];
   return std::to_string(id) + "_" +
-         (expr.op == Op::kLoad ? context.kernel.buffers[expr.buffer].name : name_of(expr.op));
+         (expr.op == Op::kLoad ? context.kernel.buffers[expr.buffer].name : name_of(expr.op)) +
+         (context.by_steps[id] ? "[step]" : "");
+}
+
+// What is known when a work item begins, of each of its jammed steps, and read in a loop. Otherwise
+// it would be evaluated in each iteration: loops over steps are written out after what is invariant
+// has left the loops around them.
+std::vector<bool> values_by_steps(const PrintContext& context) {
+  std::vector<bool> by_steps(context.kernel.exprs.size());
+  if (!context.is_jammed()) return by_steps;
+  for (const Sweep& sweep : context.schedule.sweeps)
+    for (const ExprId id : sweep.exprs)
+      for (const ExprId operand : operands_of(context.kernel.exprs[id]))
+        if (context.is_work_item_scalar(operand) && context.varies_by_step(operand))
+          by_steps[operand] = true;
+  return by_steps;
 }
 
 }  // namespace
@@ -90,6 +105,34 @@ std::string PrintContext::call(const std::string& function, const std::string& o
   // On CUDA a vector's type is that of its lane.
   const bool same = is_cuda() && overload.starts_with("v_");
   return call(function + ":" + (same ? overload.substr(2) : overload), arguments);
+}
+
+bool PrintContext::varies_by_step(ExprId id) const {
+  return is_jammed() && (schedule.varying[id] & dimension_bit(size_t(kernel.jam.dimension))) != 0;
+}
+
+bool PrintContext::varies_by_step(const Access& access) const {
+  return is_jammed() && (varying_dimensions(access, schedule.varying) &
+                         dimension_bit(size_t(kernel.jam.dimension))) != 0;
+}
+
+bool PrintContext::is_square(ExprId load) const {
+  return is_jammed() && kernel.jam.steps == target.lanes && kernel.reduction.empty() &&
+         is_square_load(kernel, load, size_t(kernel.jam.dimension));
+}
+
+bool PrintContext::is_added_product(ExprId id) const {
+  const Expr& product = kernel.exprs[id];
+  if (!is_jammed() || !target.has_fma() || product.op != Op::kMul || !is_floating(product.type) ||
+      !is_vector(id))
+    return false;
+  const auto reads_it = [&](const auto& reader) {
+    const std::vector<ExprId> operands = operands_of(reader);
+    return std::find(operands.begin(), operands.end(), id) != operands.end();
+  };
+  return std::all_of(kernel.exprs.begin(), kernel.exprs.end(),
+                     [&](const Expr& expr) { return !reads_it(expr) || is_floating_sum(expr); }) &&
+         std::none_of(kernel.stores.begin(), kernel.stores.end(), reads_it);
 }
 
 bool PrintContext::is_transposed(ExprId load) const {
@@ -136,8 +179,9 @@ bool is_vector_store(const PrintContext& context, const Store& store) {
 
 PrintContext make_context(const Kernel& kernel, const Target& target, const Schedule& schedule,
                           std::set<std::string>& functions) {
-  PrintContext context{kernel, target, schedule, lane_dimension(kernel), {}, {}, functions};
+  PrintContext context{kernel, target, schedule, lane_dimension(kernel), {}, {}, {}, functions};
   Readers readers(context);
+  context.by_steps = values_by_steps(context);
   return context;
 }
 
@@ -221,6 +265,10 @@ std::string name_of_splat(const PrintContext& context, ExprId id) {
 std::string name_of_square(const PrintContext& context, ExprId load) {
   return "x" + std::to_string(load) + "_" +
          context.kernel.buffers[context.kernel.exprs[load].buffer].name;
+}
+
+std::string name_of_square_rows(const PrintContext& context, ExprId load) {
+  return name_of_loaded_packet(context, load);
 }
 
 std::string name_of_loaded_packet(const PrintContext& context, ExprId load) {

@@ -41,6 +41,7 @@ struct PrintContext {
   size_t lane_dimension;         // kNoDimension: the kernel has none, all its values are scalars
   std::vector<bool> as_scalars;  // scalar expressions that something reads as a scalar
   std::vector<bool> as_vectors;  // scalar expressions that something reads in all lanes
+  std::vector<bool> by_steps;    // scalars of each of the jammed steps that a sweep reads
   std::set<std::string>& functions;  // of the prelude that have been called
   int scratch_lanes = 1;             // values that an element of scratch holds for each expression
 
@@ -71,6 +72,15 @@ struct PrintContext {
   bool shares_steps() const { return is_cuda() && kernel.thread_loop.rows > 1; }
   // Whether a work item of a GPU is a square of which loads go through shared memory.
   bool transposes() const { return is_cuda() && kernel.thread_loop.transposed >= 0; }
+  // Whether a work item is several steps of a parallel dimension (Kernel::jam).
+  bool is_jammed() const { return !is_cuda() && kernel.jam.steps > 1; }
+  bool varies_by_step(ExprId id) const;
+  bool varies_by_step(const Access& access) const;
+  // A load of jammed steps, as many as there are lanes, which lie one after the other in memory.
+  bool is_square(ExprId load) const;
+  // A product that jammed sums alone read: each adds it as it multiplies, as libraries' products of
+  // matrices do, so that it has no value of its own.
+  bool is_added_product(ExprId id) const;
   bool is_transposed(ExprId load) const;
   bool is_packet(ExprId load) const;
   bool is_packet(const Store& store) const;
@@ -108,6 +118,8 @@ std::string name_of_size(Size size);
 std::string name_of_index(const PrintContext& context, size_t dimension);
 std::string name_of_scalar(const PrintContext& context, ExprId id);
 std::string name_of_splat(const PrintContext& context, ExprId id);
+// The vectors that a CPU has of a square, by steps.
+std::string name_of_square_rows(const PrintContext& context, ExprId load);
 std::string name_of_square(const PrintContext& context, ExprId load);
 // Of the packets that a thread has loaded, or will store.
 std::string name_of_loaded_packet(const PrintContext& context, ExprId load);

@@ -98,11 +98,12 @@ void print_scalar(const PrintContext& context, ExprId id, const std::string& tex
   std::string value = text;
   if (context.as_scalars[id]) {
     value = name_of_scalar(context, id);
-    out.line("const " + type + " " + value + " = " + text + ";");
+    out.line((context.by_steps[id] ? "" : "const " + type + " ") + value + " = " + text + ";");
   }
   if (!context.as_vectors[id]) return;
-  out.line(std::string("const ") + vector_type(context.kernel.exprs[id].type) + " " +
-           name_of_splat(context, id) + " = " + context.call("lazy_splat_" + type, {value}) + ";");
+  const std::string vector = vector_type(context.kernel.exprs[id].type);
+  out.line((context.by_steps[id] ? "" : "const " + vector + " ") + name_of_splat(context, id) +
+           " = " + context.call("lazy_splat_" + type, {value}) + ";");
 }
 
 }  // namespace torch_lazy::codegen

@@ -51,6 +51,7 @@ int NestPrinter::tile_copies(const Kernel& kernel, const Target& target, const S
   if (kernel.axis == Axis::kReduction || schedule.sweeps.empty()) return 1;
   if (target.kind == Target::Kind::kCuda || kernel.parallel.empty()) return 1;
   if (is_unrolled(kernel)) return 1;  // the steps are as good
+  if (kernel.jam.steps > 1) return Jam::kVectors;
   int cost = 0;
   for (const Sweep& sweep : schedule.sweeps) cost += cost_of(kernel, sweep);
   // Columns are rather read in long pieces: neighbouring lines of memory come together.
@@ -175,6 +176,11 @@ void NestPrinter::print_kernel_scalars() {
 
 void NestPrinter::print_block_counts() {
   const Kernel& kernel = context_.kernel;
+  if (context_.is_jammed()) {
+    const std::string steps = text_of(kernel.jam.steps);
+    out_.line("const int64 jams = (" + name_of_size(kernel.parallel[size_t(kernel.jam.dimension)]) +
+              " + " + steps + " - 1) / " + steps + ";");
+  }
   if (along_reduction() || kernel.parallel.empty()) return;
   const bool squares = context_.transposes();
   const std::string block =
@@ -215,6 +221,8 @@ std::vector<NestPrinter::Digit> NestPrinter::work_item_digits() const {
       digits.push_back({"block", "blocks"});
     } else if (context_.transposes() && i == size_t(kernel.thread_loop.transposed)) {
       digits.push_back({"square", "squares"});
+    } else if (context_.is_jammed() && i == size_t(kernel.jam.dimension)) {
+      digits.push_back({"jam", "jams"});
     } else {
       digits.push_back({"p" + std::to_string(i), name_of_size(kernel.parallel[i])});
     }
@@ -256,15 +264,17 @@ void NestPrinter::print_next_work_item() {
 }
 
 void NestPrinter::print_work_item_scalars() {
+  if (context_.is_jammed()) print_jam_range();
   for (ExprId id : context_.schedule.rows[0]) {
     if (context_.schedule.varying[id] == 0 || context_.is_vector(id)) continue;
+    if (context_.varies_by_step(id)) continue;
     const Expr& expr = context_.kernel.exprs[id];
     if (expr.op == Op::kLoad) accesses_.define_pointer(expr.buffer, expr.access, out_);
     print_scalar_expr(context_, accesses_, id, out_);
   }
   const auto define = [&](ExprId id) {
     const Expr& expr = context_.kernel.exprs[id];
-    if (expr.op == Op::kLoad && context_.schedule.varying[id] != 0) {
+    if (expr.op == Op::kLoad && context_.schedule.varying[id] != 0 && !context_.is_square(id)) {
       accesses_.define_pointer(expr.buffer, expr.access, out_);
     }
   };
@@ -277,9 +287,14 @@ void NestPrinter::print_work_item_scalars() {
   for (const Store& store : context_.kernel.stores) {
     accesses_.define_pointer(store.buffer, store.access, out_);
   }
+  print_scalars_of_steps();
 }
 
 void NestPrinter::print_tile(const Body& body) {
+  if (context_.is_jammed()) {
+    print_jammed_tile(body);
+    return;
+  }
   const Schedule& schedule = context_.schedule;
   print_loaded_tiles(body);
   print_spilled_steps();

@@ -63,6 +63,11 @@ class NestPrinter {
   void print_work_item_scalars();
   void print_reduction_range();
   void print_tile(const Body& body);
+  // Of the jammed steps of a work item.
+  void print_jam_range();
+  void print_scalars_of_steps();
+  void print_squares(const Body& body);
+  void print_jammed_tile(const Body& body);
   void print_row_values(size_t level, const Body& body);
   void print_leaving();
   void print_row_stores(const Body& body);
@@ -73,7 +78,9 @@ class NestPrinter {
   // Of a GPU: over all reduction dimensions at once (ThreadLoop::flat).
   void print_flat_loop(const Sweep& sweep, const Reductions& reductions, const Range& range,
                        const Body& tile);
+  // Those that change in the loop of this depth, but for what differs between jammed steps.
   void print_sweep_exprs(const Sweep& sweep, size_t depth, const Body& body);
+  void print_sweep_expr(ExprId id, const Body& body);
   void print_innermost(const Sweep& sweep, const Reductions& reductions, const Body& body);
   int sweep_copies(const Sweep& sweep) const;
   bool is_staged(const Sweep& sweep) const;
@@ -176,6 +183,7 @@ class NestPrinter {
   Range steps_;                       // of the outermost loop over the reduction dimensions
   Range reduction_;                   // of the innermost one
   std::vector<Prefetch> prefetches_;  // of the sweep that is being printed
+  Reductions jammed_;                 // that the sweep has left to be finished in each step
   Held held_ = Held::kInRegisters;    // of the packets that are being printed
 };
 

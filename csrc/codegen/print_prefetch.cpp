@@ -81,7 +81,7 @@ void NestPrinter::print_prefetches(const Body& body) {
 }
 
 void NestPrinter::print_fetches_ahead(const Body& body) {
-  if (!context_.kernel.fetches_ahead || context_.is_cuda()) return;
+  if (!context_.kernel.fetches_ahead || context_.is_cuda() || context_.is_jammed()) return;
   for (ExprId id : context_.schedule.rows[0]) {
     const Expr& expr = context_.kernel.exprs[id];
     if (expr.op == Op::kLoad && accesses_.is_row_of_memory(id))

@@ -1,6 +1,7 @@
 #include "codegen/print_reduction.h"
 
 #include "codegen/print_expr.h"
+#include "codegen/print_jam.h"
 
 namespace torch_lazy::codegen {
 namespace {
@@ -95,12 +96,29 @@ std::string ReductionPrinter::numbered(const char* family, int copy) const {
   return copies_ > 1 ? name + "_" + std::to_string(copy) : name;
 }
 
+std::string ReductionPrinter::kept(const char* family, int copy) const {
+  return numbered(family, copy) + (context_.is_jammed() ? "[step]" : "");
+}
+
+void ReductionPrinter::declare_kept(Type type, const char* family, int copy,
+                                    const std::string& value, SourceWriter& out) const {
+  if (!context_.is_jammed()) {
+    out.line(declared_type(type) + " " + kept(family, copy) + " = " + value + ";");
+    return;
+  }
+  out.line(declared_type(type) + " " + numbered(family, copy) + "[" +
+           std::to_string(context_.kernel.jam.steps) + "];");
+  open_jammed_steps(context_, out);
+  out.line(kept(family, copy) + " = " + value + ";");
+  out.close();
+}
+
 std::string ReductionPrinter::accumulator(int copy) const {
-  return numbered("a", copy);
+  return kept("a", copy);
 }
 
 std::string ReductionPrinter::index(int copy) const {
-  return numbered("x", copy);
+  return kept("x", copy);
 }
 
 std::string ReductionPrinter::identity() const {
@@ -133,31 +151,30 @@ void ReductionPrinter::declare(const std::string& first_index, SourceWriter& out
     if (staged_) {
       if (along_lanes() && copy > 0) break;  // a block's copies are combined at its end
       for (const char* family : {"c", "e"}) {
-        out.line(declared_type(argument_type_) + " " + numbered(family, copy) + " = " + identity() +
-                 ";");
+        declare_kept(argument_type_, family, copy, identity(), out);
       }
       continue;
     }
-    out.line(declared_type(argument_type_) + " " + accumulator(copy) + " = " + identity() + ";");
-    if (!is_arg()) continue;
-    out.line(declared_type(Type::kInt64) + " " + index(copy) + " = " + indices(first_index) + ";");
+    declare_kept(argument_type_, "a", copy, identity(), out);
+    if (is_arg()) declare_kept(Type::kInt64, "x", copy, indices(first_index), out);
   }
 }
 
 void ReductionPrinter::begin_block(SourceWriter& out) const {
   if (!staged_) return;
-  for (int copy = 0; copy < copies_; ++copy) {
-    out.line(declared_type(argument_type_) + " " + accumulator(copy) + " = " + identity() + ";");
-  }
+  for (int copy = 0; copy < copies_; ++copy)
+    declare_kept(argument_type_, "a", copy, identity(), out);
 }
 
 void ReductionPrinter::end_block(SourceWriter& out) const {
   if (!staged_) return;
+  if (context_.is_jammed()) open_jammed_steps(context_, out);
   if (along_lanes()) {
     add_block(over_copies(), 0, out);
   } else {
     for (int copy = 0; copy < copies_; ++copy) add_block(accumulator(copy), copy, out);
   }
+  if (context_.is_jammed()) out.close();
 }
 
 // All copies' accumulators in one.
@@ -169,8 +186,8 @@ std::string ReductionPrinter::over_copies() const {
 
 // Knuth's exact sum of two: what c + block loses in rounding is added to e.
 void ReductionPrinter::add_block(const std::string& block, int copy, SourceWriter& out) const {
-  const std::string sum = numbered("c", copy);
-  const std::string lost = numbered("e", copy);
+  const std::string sum = kept("c", copy);
+  const std::string lost = kept("e", copy);
   const std::string added = numbered("b", copy);
   const std::string next = numbered("n", copy);
   const std::string taken = numbered("z", copy);
@@ -188,8 +205,8 @@ void ReductionPrinter::add_block(const std::string& block, int copy, SourceWrite
 
 // Of a sum that is not finite, e is NaN and means nothing.
 std::string ReductionPrinter::staged_result(int copy) const {
-  const std::string sum = numbered("c", copy);
-  const std::string lost = numbered("e", copy);
+  const std::string sum = kept("c", copy);
+  const std::string lost = kept("e", copy);
   return call("lazy_select", argument_type_,
               {call("lazy_is_nan", argument_type_, {lost}), sum, combine(sum, lost)});
 }
@@ -198,6 +215,10 @@ void ReductionPrinter::accumulate(const Body& body, const std::string& flat_inde
                                   SourceWriter& out) const {
   // A scalar is accumulated once, not once a copy.
   if (!vector_ && body.copy > 0) return;
+  if (context_.is_added_product(expr_.arguments[0])) {
+    accumulate_product(body, out);
+    return;
+  }
   std::string value = read(context_, expr_.arguments[0], body, vector_);
   if (is_arg()) {
     accumulate_arg(body, value, indices(flat_index), out);
@@ -208,6 +229,20 @@ void ReductionPrinter::accumulate(const Body& body, const std::string& flat_inde
     value = call("lazy_select", argument_type_, {inside, value, identity()});
   }
   out.line(accumulator(body.copy) + " = " + combine(accumulator(body.copy), value) + ";");
+}
+
+void ReductionPrinter::accumulate_product(const Body& body, SourceWriter& out) const {
+  const std::string sum = accumulator(body.copy);
+  std::vector<std::string> operands;
+  for (const ExprId factor : context_.kernel.exprs[expr_.arguments[0]].arguments)
+    operands.push_back(read_vector(context_, factor, body));
+  operands.push_back(sum);
+  std::string next = call("lazy_fma", argument_type_, operands);
+  if (along_lanes() && body.is_masked()) {
+    const std::string inside = context_.call("lazy_lanes_below", {"n"});
+    next = call("lazy_select", argument_type_, {inside, next, sum});
+  }
+  out.line(sum + " = " + next + ";");
 }
 
 void ReductionPrinter::accumulate_arg(const Body& body, const std::string& value,

@@ -52,6 +52,10 @@ class ReductionPrinter {
   bool along_lanes() const { return context_.kernel.axis == Axis::kReduction; }
   std::string accumulator(int copy) const;
   std::string numbered(const char* family, int copy) const;
+  // What is kept from one step of the loops to the next, for each of the jammed steps.
+  std::string kept(const char* family, int copy) const;
+  void declare_kept(Type type, const char* family, int copy, const std::string& value,
+                    SourceWriter& out) const;
   std::string over_copies() const;
   void add_block(const std::string& block, int copy, SourceWriter& out) const;
   std::string staged_result(int copy) const;
@@ -63,6 +67,7 @@ class ReductionPrinter {
                    const std::vector<std::string>& arguments) const;
   // Of the elements in the accumulator's lanes, the first of which has the index `first`.
   std::string indices(const std::string& first) const;
+  void accumulate_product(const Body& body, SourceWriter& out) const;
   void accumulate_arg(const Body& body, const std::string& value, const std::string& at,
                       SourceWriter& out) const;
   void finish_arg(SourceWriter& out) const;

@@ -4,6 +4,7 @@
 
 #include "codegen/op_cost.h"
 #include "codegen/print_expr.h"
+#include "codegen/print_jam.h"
 #include "codegen/print_nest.h"
 #include "codegen/print_tiles.h"
 
@@ -92,6 +93,8 @@ void NestPrinter::print_sweep(size_t number, const Body& tile) {
   print_stored_tiles(sweep, tile);
   if (context_.is_cuda() && (along_reduction() || context_.shares_steps())) {
     print_folds(reductions);
+  } else if (context_.is_jammed()) {
+    jammed_ = std::move(reductions);
   } else {
     for (const auto& reduction : reductions) reduction.finish(out_);
   }
@@ -164,15 +167,18 @@ void NestPrinter::print_flat_loop(const Sweep& sweep, const Reductions& reductio
 
 void NestPrinter::print_sweep_exprs(const Sweep& sweep, size_t depth, const Body& body) {
   for (ExprId id : sweep.exprs) {
-    if (depth_of(id) != depth) continue;
-    if (!context_.is_vector(id)) {
-      print_scalar_expr(context_, accesses_, id, out_);
-      continue;
-    }
-    for (int copy = 0; copy < body.copies; ++copy) {
-      print_vector_expr(context_, accesses_, id, {copy, body.copies, body.last_masked}, out_);
-    }
+    if (depth_of(id) == depth && !context_.varies_by_step(id)) print_sweep_expr(id, body);
   }
+}
+
+void NestPrinter::print_sweep_expr(ExprId id, const Body& body) {
+  if (context_.is_added_product(id)) return;
+  if (!context_.is_vector(id)) {
+    print_scalar_expr(context_, accesses_, id, out_);
+    return;
+  }
+  for (int copy = 0; copy < body.copies; ++copy)
+    print_vector_expr(context_, accesses_, id, {copy, body.copies, body.last_masked}, out_);
 }
 
 void NestPrinter::print_innermost(const Sweep& sweep, const Reductions& reductions,
@@ -206,9 +212,15 @@ void NestPrinter::print_innermost(const Sweep& sweep, const Reductions& reductio
                     : spilled_step(id) + " = " + value + ";");
     }
   }
+  if (context_.is_jammed()) {
+    open_jammed_steps(context_, out_);
+    for (const ExprId id : sweep.exprs)
+      if (context_.varies_by_step(id)) print_sweep_expr(id, body);
+  }
   for (const auto& reduction : reductions) {
     for (const Body& copy : copies) reduction.accumulate(copy, flat_index(copy), out_);
   }
+  if (context_.is_jammed()) out_.close();
   for (uint32_t number : sweep.stores) {
     const Store& store = context_.kernel.stores[number];
     const bool vector = is_vector_store(context_, store);
@@ -225,7 +237,7 @@ void NestPrinter::print_innermost(const Sweep& sweep, const Reductions& reductio
 
 // More than one where a chain of additions would be all that the sweep waits for.
 int NestPrinter::sweep_copies(const Sweep& sweep) const {
-  if (context_.is_cuda() || sweep.reductions.empty()) return 1;
+  if (context_.is_cuda() || context_.is_jammed() || sweep.reductions.empty()) return 1;
   for (ExprId id : sweep.reductions) {
     if (is_arg(context_.kernel.exprs[id].op)) return 1;
   }

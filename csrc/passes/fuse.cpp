@@ -19,6 +19,8 @@ constexpr size_t kMostReductions = 6;
 constexpr size_t kMostNodesBeforeReduction = 3;
 // Cores that idle while a shorter domain than this is read again are not worth another kernel.
 constexpr int64_t kLongDomain = 65536;
+// Multiplications from which on a kernel of its own costs a product of matrices nothing.
+constexpr int64_t kLargeProduct = 32768;
 
 struct OpenGroup {
   std::vector<NodeId> nodes;
@@ -100,15 +102,34 @@ class Fuser {
   }
 
   // Whether the node, as part of the group, would read what follows from the group's reductions at
-  // another point than the loops are at: a matrix product that reads another's results.
+  // another point than the loops are at, as a matrix product that reads another's results; or what
+  // the group makes, which would be made as often as it is read.
   bool reads_at_another_point(const OpenGroup& group, NodeId id) const {
     const CoreNode& reader = node(id);
     return std::any_of(reader.inputs.begin(), reader.inputs.end(), [&](ValueId input) {
       const ValueId base = graph_.base_of(input);
       const NodeId producer = value(base).producer;
-      return producer != kNoId && group.after.count(producer) &&
+      if (producer == kNoId) return false;
+      const bool is_member = std::ranges::binary_search(group.nodes, producer);
+      const bool many_times = is_member && reads_many_times(reader, base);
+      return (many_times || group.after.count(producer)) &&
              strides_in_space(reader, input) != own_strides_in_space(group, reader, base);
     });
+  }
+
+  bool reads_many_times(const CoreNode& reader, ValueId base) const {
+    return c10::multiply_integers(frame_of(reader)) > value(base).numel();
+  }
+
+  // A product of matrices beside those of the group: each has accumulators for the rows that it
+  // computes together (codegen/choose_jam.h), which then are fewer rows.
+  bool is_another_large_product(const OpenGroup& group, NodeId id, const Space& space) const {
+    const std::vector<ValueId>& read = node(id).inputs;
+    return group.reductions > 0 && is_made_for_reduction(id) &&
+           c10::multiply_integers(space.sizes) > kLargeProduct && read.size() > 1 &&
+           std::ranges::all_of(read, [&](ValueId input) {
+             return reads_many_times(node(id), graph_.base_of(input));
+           });
   }
 
   // The sizes of what a node runs over, those of 1 among them.
@@ -203,6 +224,7 @@ class Fuser {
     const OpenGroup& group = groups_[size_t(index)];
     if (group.closed || std::count(candidates.begin(), candidates.end(), index)) return;
     if (!fits(group, space) || too_serial(group, space, read)) return;
+    if (is_another_large_product(group, id, space)) return;
     if (must_be_outside(id, index, read) || reads_at_another_point(group, id)) return;
     // Of all that would be one group, the node included; an input of two of them counts twice. What
     // is made for a reduction only takes part if that can as well, or all of it would be stored.

@@ -15,6 +15,7 @@ namespace {
 using c10::ScalarType;
 using torch::jit::Graph;
 using torch::jit::Node;
+using torch::jit::Value;
 
 // Work is counted in vector instructions, of which a library's large products need a third. This
 // much takes a kernel as long as a library takes with its call, measured on Zen 4 and MKL; of a
@@ -25,6 +26,13 @@ constexpr double kWorkOfMatrix = 200;
 // have no vectors.
 constexpr double kReducedFactor = 8;
 constexpr double kIntegerFactor = 16;
+// A kernel that computes so many rows at a time loads what they share once (codegen/choose_jam.h),
+// and then keeps up with libraries, of floats up to so many multiplications, behind which it would
+// want blocks for the caches. On Zen 5 it takes .3 to .65 of ATen's time, and as much as oneDNN's
+// AVX-512 code at the most.
+constexpr int64_t kMostTogether = 8, kLeastTogether = 4;
+constexpr int kLeastLanesTogether = 8;
+constexpr double kMostOfTogether = 1 << 24;
 // A product with so few rows or columns is bound by memory, whoever computes it.
 constexpr int64_t kFew = 4;
 // Unless a matrix is read down its columns, block by block, and does not stay near.
@@ -79,9 +87,21 @@ bool is_bound_by_memory(const Operands& product) {
          is_read_along(product.b, last - 1);
 }
 
+// Whether rows are computed together, with vectors along the columns of `b`, or of a copy of it,
+// which has to pay too.
+bool has_rows_together(const Operands& product, int lanes) {
+  const bool is_wide =
+      product.a.dtype == ScalarType::Float || product.a.dtype == ScalarType::Double;
+  const int64_t least = product.b.strides.back() == 1 ? kLeastTogether : kMostTogether;
+  return lanes >= kLeastLanesTogether && is_wide && product.rows() >= least &&
+         product.columns() > kFew;
+}
+
 bool pays(const Operands& product, int lanes) {
   if (product.a.elements() == 0 || product.b.elements() == 0) return false;
   if (is_bound_by_memory(product)) return true;
+  if (has_rows_together(product, lanes))
+    return double(product.a.elements()) * double(product.columns()) <= kMostOfTogether;
   const ScalarType dtype = product.a.dtype;
   const double factor = c10::isReducedFloatingType(dtype) ? kReducedFactor
                         : c10::isFloatingType(dtype)      ? 1
@@ -90,42 +110,66 @@ bool pays(const Operands& product, int lanes) {
   return batch * work_of(product, lanes) <= factor * (kWorkOfCall + (batch - 1) * kWorkOfMatrix);
 }
 
-// The argument with the sizes of the product's space, in the dtype it is computed in: a cast that
-// runs over the same elements as the product is part of its kernel.
-Term operand(Decomposition& d, size_t index, int64_t position, c10::IntArrayRef sizes) {
-  Term term = unsqueeze(d.tensor(index), {position});
+// With the sizes of the product's space, in the dtype it is computed in: a cast that runs over the
+// same elements as the product is part of its kernel.
+Term operand(Decomposition& d, Term matrix, int64_t position, c10::IntArrayRef sizes) {
+  Term term = unsqueeze(matrix, {position});
   if (term.dtype() == d.compute()) return term;
   term.value = d.builder().expand(term.value, sizes);
   return term.to(d.compute());
 }
 
+struct Options {
+  int lanes;
+  // Of matrices whose columns are far apart: copies that have them side by side.
+  std::unordered_map<const Value*, Value*>& copies;
+};
+
+Term with_columns_side_by_side(Decomposition& d, size_t index, const Options& options) {
+  const Term matrix = d.tensor(index);
+  Value*& copy = options.copies[matrix.value];
+  if (!copy || copy->node()->input(0) != matrix.value) {  // or that of a value that is no more
+    TensorInfo type = matrix.info();
+    type.strides = contiguous_strides(type.sizes);
+    copy = d.builder().clone(matrix.value, type);
+  }
+  return {&d.builder(), copy};
+}
+
 // Of the arguments `first` and the one behind it.
-std::optional<Term> product_of(Decomposition& d, size_t first, int lanes) {
+std::optional<Term> product_of(Decomposition& d, size_t first, const Options& options) {
   const TensorInfo a = d.tensor(first).info(), b = d.tensor(first + 1).info();
-  if (a.dtype == c10::kBool || a.dtype != b.dtype || !pays({a, b}, lanes)) return std::nullopt;
+  if (a.dtype == c10::kBool || a.dtype != b.dtype || !pays({a, b}, options.lanes))
+    return std::nullopt;
   const int64_t last = a.dims();
   std::vector<int64_t> sizes = a.sizes;
   sizes.push_back(b.sizes.back());
-  const Term products = operand(d, first, last, sizes) * operand(d, first + 1, last - 2, sizes);
+  const bool copies = b.strides.back() != 1 && !is_bound_by_memory({a, b}) &&
+                      has_rows_together({a, b}, options.lanes);
+  const Term columns =
+      copies ? with_columns_side_by_side(d, first + 1, options) : d.tensor(first + 1);
+  const Term products =
+      operand(d, d.tensor(first), last, sizes) * operand(d, columns, last - 2, sizes);
   // Libraries sum nothing then, and keep the sign of zeros; ATen's loop over batches does not.
   if (a.sizes.back() == 1 && last == 2) return squeeze(products, {last - 1});
   return sum(products, {last - 1}, /*keepdim=*/false);
 }
 
 // mm, bmm.
-bool finish_product(Decomposition& d, int lanes) {
-  const std::optional<Term> product = product_of(d, 0, lanes);
+bool finish_product(Decomposition& d, const Options& options) {
+  const std::optional<Term> product = product_of(d, 0, options);
   return product && d.finish(*product);
 }
 
 // mv and dot: b is a vector.
-bool finish_vector_product(Decomposition& d, int lanes) {
+bool finish_vector_product(Decomposition& d, const Options& options) {
   const TensorInfo a = d.tensor(0).info();
   const bool is_matrix = a.dims() == 2;
   const TensorInfo row{a.dtype, a.device, {1, a.sizes.back()}, {a.sizes.back(), a.strides.back()}};
   const TensorInfo b = d.tensor(1).info();
   const TensorInfo column{b.dtype, b.device, {b.sizes[0], 1}, {b.strides[0], 1}};
-  if (a.dtype == c10::kBool || a.dtype != b.dtype || !pays({is_matrix ? a : row, column}, lanes))
+  if (a.dtype == c10::kBool || a.dtype != b.dtype ||
+      !pays({is_matrix ? a : row, column}, options.lanes))
     return false;
   Term vector = d.tensor(1);
   if (is_matrix) vector.value = d.builder().expand(vector.value, a.sizes);
@@ -135,9 +179,9 @@ bool finish_vector_product(Decomposition& d, int lanes) {
 
 // addmm, baddbmm: beta * self + alpha * product, where a beta of 0 ignores self. An alpha of 0
 // would ignore the product.
-bool finish_product_and_sum(Decomposition& d, int lanes) {
+bool finish_product_and_sum(Decomposition& d, const Options& options) {
   if (!d.is_number(3) || !d.is_number(4) || d.is(4, 0)) return false;
-  std::optional<Term> result = product_of(d, 1, lanes);
+  std::optional<Term> result = product_of(d, 1, options);
   if (!result) return false;
   if (!d.is(4, 1)) result = d.operand(4, result->dtype()) * *result;
   if (d.is(3, 0)) return d.finish(*result);
@@ -146,7 +190,7 @@ bool finish_product_and_sum(Decomposition& d, int lanes) {
   return d.finish(added + *result);
 }
 
-using ProductRule = bool (*)(Decomposition&, int lanes);
+using ProductRule = bool (*)(Decomposition&, const Options&);
 
 ProductRule find_product_rule(const Node& node) {
   static const std::unordered_map<std::string, ProductRule> rules = {
@@ -165,10 +209,12 @@ ProductRule find_product_rule(const Node& node) {
 
 std::shared_ptr<Graph> multiply_in_kernels(std::shared_ptr<Graph> graph,
                                            c10::IntArrayRef input_offsets, int lanes) {
+  std::unordered_map<const Value*, Value*> copies;
+  const Options options{lanes, copies};
   const auto rule_of = [&](const Node& node) -> Rule {
     const ProductRule rule = find_product_rule(node);
     if (!rule) return {};
-    return [=](Decomposition& d) { return rule(d, lanes); };
+    return [=](Decomposition& d) { return rule(d, options); };
   };
   return decompose_by(rule_of, std::move(graph), input_offsets);
 }

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "codegen/divide.h"
 #include "codegen/loop_ir.h"
 #include "codegen/thread_loop.h"
 #include "loop_numbers.h"
@@ -61,11 +62,14 @@ inline int64_t product_of(const std::vector<Size>& extents, const KernelArgument
 }
 
 inline int64_t work_item_count(const Kernel& kernel, const KernelArguments& arguments) {
-  if (kernel.axis == Axis::kReduction || kernel.parallel.empty()) {
-    return product_of(kernel.parallel, arguments);
+  std::vector<Size> parallel = kernel.parallel;
+  if (kernel.jam.steps > 1) {
+    Size& jammed = parallel[size_t(kernel.jam.dimension)];
+    jammed = Size::constant(divided_up(value_of(jammed, arguments), kernel.jam.steps));
   }
+  if (kernel.axis == Axis::kReduction || parallel.empty()) return product_of(parallel, arguments);
   if (kernel.thread_loop.transposed >= 0) return transposed_work_items(kernel, arguments.sizes);
-  std::vector<Size> others(kernel.parallel.begin(), kernel.parallel.end() - 1);
+  std::vector<Size> others(parallel.begin(), parallel.end() - 1);
   const int64_t block = value_of(kernel.block, arguments);
   const int64_t last = value_of(kernel.parallel.back(), arguments);
   return product_of(others, arguments) * ((last + block - 1) / block);

@@ -100,8 +100,16 @@ TEST(MultiplyInKernels, ASmallProductIsASumOfProducts) {
   EXPECT_EQ(matrices(4, 8, 16).operators(), "mul sum ");
 }
 
-TEST(MultiplyInKernels, ALargeProductIsLeftToTheLibrary) {
-  EXPECT_EQ(matrices(64, 64, 64).operators(), "mm ");
+TEST(MultiplyInKernels, AProductWhoseRowsAreComputedTogetherIsOneUpToTheCaches) {
+  EXPECT_EQ(matrices(64, 64, 64).operators(), "mul sum ");
+  EXPECT_EQ(matrices(256, 256, 256).operators(), "mul sum ");
+  EXPECT_EQ(matrices(512, 512, 512).operators(), "mm ");
+}
+
+TEST(MultiplyInKernels, AMatrixWhoseColumnsAreFarApartIsCopiedWhereThatPays) {
+  Product product = matrices(64, 64, 64);
+  product.transposed = true;
+  EXPECT_EQ(product.operators(), "clone mul sum ");
 }
 
 TEST(MultiplyInKernels, AProductWithAVectorIsOneHoweverLarge) {
@@ -116,7 +124,7 @@ TEST(MultiplyInKernels, AVectorTimesTheRowsOfALargeMatrixIsLeftToTheLibrary) {
 }
 
 TEST(MultiplyInKernels, ManySumsOverTheLanesOfAVectorCostMoreThanALibrary) {
-  Product product = matrices(16, 24, 24);
+  Product product = matrices(7, 40, 40);
   EXPECT_EQ(product.operators(), "mul sum ");
   product.transposed = true;
   EXPECT_EQ(product.operators(), "mm ");
@@ -124,7 +132,9 @@ TEST(MultiplyInKernels, ManySumsOverTheLanesOfAVectorCostMoreThanALibrary) {
 
 TEST(MultiplyInKernels, EachMatrixOfABatchCostsALibraryTime) {
   EXPECT_EQ(batch(1000, 3, 3, 3).operators(), "mul sum ");
-  EXPECT_EQ(batch(1000, 32, 32, 32).operators(), "bmm ");
+  Product product = batch(1000, 7, 32, 32);
+  product.transposed = true;
+  EXPECT_EQ(product.operators(), "bmm ");
 }
 
 TEST(MultiplyInKernels, AProductIsComputedInFloatAndRoundedOnce) {
@@ -134,9 +144,10 @@ TEST(MultiplyInKernels, AProductIsComputedInFloatAndRoundedOnce) {
 }
 
 TEST(MultiplyInKernels, LibrariesAreSlowerAtIntegers) {
-  Product product = matrices(32, 64, 64);
+  Product product = matrices(40, 64, 64);
+  product.dtype = "BFloat16";
   EXPECT_EQ(product.operators(), "mm ");
-  product.dtype = "Long";
+  product.dtype = "Int";
   EXPECT_EQ(product.operators(), "mul sum ");
 }
 

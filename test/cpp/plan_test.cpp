@@ -35,9 +35,9 @@ TEST(Plan, WhatReadsSumsAtAnotherPointThanTheirOwnIsAKernelOfItsOwn) {
   %n : Float(4, 4, 4, strides=[16, 4, 1], device=cpu) = aten::mul(%er, %b)
   %t : Float(4, 4, strides=[4, 1], device=cpu) = aten::sum(%n, %dims, %keep, %none)
   return (%t))"),
-            R"(kernel kernel_mul_sum_neg(%0, %1, out arena+0) 4 work items
+            R"(kernel kernel_mul_sum_neg(%0, %1, out arena+0) 1 work items
 %8 = empty Float [4, 4] strides [4, 1]
-kernel kernel_mul_sum(arena+0, %1, out %8) 4 work items
+kernel kernel_mul_sum(arena+0, %1, out %8) 1 work items
 2 kernels, 0 library calls, 0 copies, arena of 64 bytes
 )");
 }
