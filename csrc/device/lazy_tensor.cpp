@@ -95,7 +95,14 @@ bool LazyTensorImpl::take_over_inner_metadata() {
   }
   const bool changed = inner.sizes() != sizes() || inner.strides() != strides() ||
                        inner.storage_offset() != storage_offset();
-  if (changed) set_sizes_and_strides(inner.sizes(), inner.strides(), inner.storage_offset());
+  if (changed) {
+    try {
+      set_sizes_and_strides(inner.sizes(), inner.strides(), inner.storage_offset());
+    } catch (const c10::Error&) {
+      // An operation that raised has left sizes that no number of elements can be of. Eager's
+      // tensor has them too, and the operation's own error says so.
+    }
+  }
   tell_holder();
   return changed;
 }

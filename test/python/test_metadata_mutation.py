@@ -213,3 +213,25 @@ def test_out_behind_a_list_of_very_many_is_resized_in_a_hot_window(device):
         return out.shape, out[-1].item()
 
     assert hot(step) == ((65_540,), 65_539)
+
+
+@pytest.mark.parametrize("sizes", [(-1,), (1 << 40, 1 << 40)])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t, sizes: t.resize_(*sizes),
+        lambda t, sizes: t.detach().resize_(*sizes),
+        lambda t, sizes: t.as_strided_(sizes, [1] * len(sizes)),
+        lambda t, sizes: torch.zeros(sizes, out=t),
+    ],
+    ids=["resize_", "detach", "as_strided_", "out="],
+)
+def test_sizes_that_no_tensor_can_have_are_an_error(device, change, sizes):
+    errors = []
+    for where in ("cpu", device):
+        with pytest.raises(RuntimeError) as raised:
+            change(torch.ones(3, 4, device=where) * 2, sizes)
+        errors.append(str(raised.value).splitlines()[0])
+
+    assert errors[0] == errors[1]
+    same_on(device, lambda where: torch.ones(3, device=where) + 1)
