@@ -21,6 +21,10 @@ constexpr size_t kMostNodesBeforeReduction = 3;
 constexpr int64_t kLongDomain = 65536;
 // Multiplications from which on a kernel of its own costs a product of matrices nothing.
 constexpr int64_t kLargeProduct = 32768;
+// What stands so many nodes later and is no smaller is not computed earlier: it would be in memory
+// all the while.
+constexpr NodeId kFarNodes = 64;
+constexpr int64_t kLargeElements = 16384;
 
 struct OpenGroup {
   std::vector<NodeId> nodes;
@@ -390,6 +394,8 @@ class Fuser {
                                                 earlier.inputs.size() + group.inputs.size(),
                                                 earlier.reductions + group.reductions))
       return false;
+    const bool far = group.position != kNoId && group.position - earlier.position > kFarNodes;
+    if (far && c10::multiply_integers(group.domain) >= kLargeElements) return false;
     if (std::any_of(group.nodes.begin(), group.nodes.end(),
                     [&](NodeId id) { return reads_at_another_point(earlier, id); }))
       return false;

@@ -23,6 +23,10 @@ using torch::jit::Node;
 using torch::jit::Use;
 using torch::jit::Value;
 
+// Memory that a step holds anyway, and a distance in nodes at which it does not matter either.
+constexpr int64_t kLargeBytes = int64_t{64} << 10;
+constexpr int64_t kLongAgo = 64;
+
 class Simplifier {
  public:
   Simplifier(Graph& graph, c10::IntArrayRef input_offsets)
@@ -53,6 +57,7 @@ class Simplifier {
   }
 
   void visit(Node* node) {
+    positions_[node] = ++visited_;
     if (writes_nothing_new(*node)) return node->destroy();
     if (move_gather(node)) return;
     if (node->kind() == c10::prim::ListUnpack || !is_pure(*node)) return;
@@ -60,6 +65,7 @@ class Simplifier {
       builder_.insert_before(node);
       Value* const simpler = simpler_value(builder_, node, input_offsets_);
       const std::vector<Node*> made = builder_.inserted();
+      for (const Node* each : made) positions_[each] = visited_;
       // In the layout of the value it replaces; a view of one number has none of its own.
       if (simpler && !made.empty() && simpler->node() == made.back() &&
           node->kind() != c10::aten::as_strided)
@@ -88,9 +94,11 @@ class Simplifier {
   void merge(Node* node) {
     const auto [known, added] = known_.emplace(key_of(node), node);
     if (added || known->second == node) return;
-    if (node->kind() == c10::prim::Constant &&
+    const bool too_many_uses =
+        node->kind() == c10::prim::Constant &&
         known->second->output()->uses().size() + node->output()->uses().size() >
-            kMostUsesOfConstant) {
+            kMostUsesOfConstant;
+    if (too_many_uses || is_long_gone(*known->second)) {
       known->second = node;
       return;
     }
@@ -99,6 +107,33 @@ class Simplifier {
       all &= can_replace(node->output(i), known->second->output(i));
     for (size_t i = 0; all && i < node->outputs().size(); ++i)
       replace(node->output(i), known->second->output(i));
+  }
+
+  // Whether what the node makes is large and was read long ago for the last time. Who computes it
+  // again, as checkpointed parts of a model do, has not kept it for want of memory.
+  bool is_long_gone(const Node& node) const {
+    return std::ranges::any_of(node.outputs(), [&](const Value* output) {
+      return has_complete_type(output) && !is_prim(node) && bytes_of(output) >= kLargeBytes &&
+             visited_ > last_read(output) + kLongAgo;
+    });
+  }
+
+  static int64_t bytes_of(const Value* value) {
+    const TensorInfo info = info_of(value);
+    return info.elements() * int64_t(c10::elementSize(info.dtype));
+  }
+
+  // Among the visited nodes, through views; what is not visited yet is after all of them.
+  int64_t last_read(const Value* value) const {
+    int64_t last = 0;
+    for (const Use& use : value->uses()) {
+      const auto position = positions_.find(use.user);
+      if (position == positions_.end()) return visited_;
+      last = std::max(last, position->second);
+      if (use.user->kind() == c10::aten::as_strided)
+        last = std::max(last, last_read(use.user->output()));
+    }
+    return last;
   }
 
   // What a node computes: operator, arguments, constants and the types of its results.
@@ -235,6 +270,9 @@ class Simplifier {
   GraphBuilder builder_;
   std::unordered_set<const Value*> outputs_;
   std::unordered_map<std::string, Node*> known_;  // by what they compute
+  int64_t visited_ = 0;
+  // How many nodes were visited up to one, or to that for which it was inserted.
+  std::unordered_map<const Node*, int64_t> positions_;
 };
 
 }  // namespace

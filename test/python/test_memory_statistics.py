@@ -8,6 +8,7 @@ import threading
 
 import pytest
 import torch
+import torch.utils.checkpoint
 from behaviour import hot, run_script, synchronize
 
 pytestmark = pytest.mark.recording
@@ -95,6 +96,33 @@ def test_a_repeated_step_takes_no_new_memory_from_the_system():
     assert (
         after["cache_hits"] - before["cache_hits"] == after["allocations"] - before["allocations"]
     )
+
+
+def test_checkpoints_save_memory_in_hot_steps():
+    weight = torch.full((1 << 18,), 0.5, device="lazy", requires_grad=True)
+
+    def block(x):
+        for _ in range(6):
+            x = torch.cumsum(x.view(512, -1) * 0.01, 1).view(-1).tanh()
+        return x
+
+    def step():
+        y = weight
+        for _ in range(6):
+            y = torch.utils.checkpoint.checkpoint(block, y, use_reentrant=False)
+        y.sum().backward()
+        weight.grad = None
+
+    def peak():
+        torch.lazy.reset_peak_memory_stats()
+        step()
+        synchronize()
+        return torch.lazy.max_memory_allocated()
+
+    cold = peak()
+    hot(step)
+
+    assert peak() <= 1.1 * cold
 
 
 def test_the_functions_take_a_device():
