@@ -223,8 +223,8 @@ void add_hard_rules(RuleTable& table) {
   table["softshrink"] = [](Decomposition& d) {
     const Term x = d.operand(0, d.compute());
     const double limit = d.real(1);
-    // x * 0 keeps NaN.
-    const Term below = where(compare("lt", x, -limit), x + limit, x * 0);
+    // x * 0 keeps NaN, and is +0 with another added.
+    const Term below = where(compare("lt", x, -limit), x + limit, x * 0 + 0);
     return d.finish(where(compare("gt", x, limit), x - limit, below));
   };
 }
@@ -248,7 +248,8 @@ void add_elu_rules(RuleTable& table) {
     const double negative = d.real(1) * d.real(2), scale = d.real(2), input_scale = d.real(3);
     const Term below = d.boolean(4) ? grad * input_scale * (x + negative)
                                     : grad * (input_scale * negative) * exp(x * input_scale);
-    return d.finish(where(compare("le", x, 0), below, grad * scale));
+    // As ATen's vectors: NaN goes below, and stays.
+    return d.finish(where(compare("gt", x, 0), grad * scale, below));
   };
 }
 

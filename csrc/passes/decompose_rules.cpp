@@ -57,6 +57,7 @@ at::Scalar Decomposition::scalar(size_t index) const {
 
 bool Decomposition::is(size_t index, double number) const {
   const auto constant = constant_number(argument(index));
+  if (constant && constant->isBoolean()) return constant->toDouble() == number;
   return constant && constant->equal(number);
 }
 

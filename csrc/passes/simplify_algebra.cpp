@@ -262,7 +262,7 @@ bool is_exact_cast(ScalarType from, ScalarType to) {
     case c10::kByte:
       return to != c10::kBool && to != c10::kChar;
     case c10::kChar:
-      return to != c10::kBool && to != c10::kByte;
+      return to != c10::kBool && to != c10::kByte && !c10::isBarebonesUnsignedType(to);
     case c10::kShort:
       return to == c10::kInt || to == c10::kLong || to == c10::kFloat || to == c10::kDouble;
     case c10::kInt:
@@ -297,6 +297,9 @@ Value* simpler_value(GraphBuilder& builder, Node* node, c10::IntArrayRef input_o
   }
   const size_t operands = operand_count(*node);
   if (operands == 0) return nullptr;
+  // A product of complex numbers multiplies parts by 0, which is no 0 beside infinities, and adds
+  // zeros: no number is neutral.
+  if (c10::isComplexType(info_of(node->output()).dtype)) return nullptr;
   if (Value* number = folded(builder, node)) return number;
   // A tensor full of one number is that number, where the others have the result's sizes.
   for (size_t i = 0; i < operands; ++i) {

@@ -261,3 +261,53 @@ def test_a_sum_over_one_element_of_negative_zeros_is_positive(device):
     x = torch.full((1, 7), -0.0)
 
     assert not hot(lambda x: x.sum(0), x.to(device)).signbit().any()
+
+
+@pytest.mark.on_cpu("ATen's kernels for CUDA pass the gradient on")
+@pytest.mark.parametrize("name", ["elu", "selu", "celu"])
+def test_the_gradient_of_an_elu_is_no_number_where_the_input_is_none(name):
+    def gradient(device):
+        x = torch.tensor([math.nan, 1, -1, 2] * 16, device=device).requires_grad_()
+        getattr(torch.nn.functional, name)(x).sum().backward()
+        return x.grad
+
+    same(hot(gradient, "lazy"), gradient("cpu"))
+
+
+@pytest.mark.parametrize("numbers", [{"beta": False}, {"alpha": False}])
+def test_a_factor_of_false_ignores_what_it_would_multiply(device, numbers):
+    def product(ignored, of_ones):
+        other = torch.ones_like(ignored)
+        added, left = (ignored, other) if "beta" in numbers else (other, ignored)
+        return torch.addmm(added, left, of_ones, **numbers)
+
+    ignored, ones = torch.full((2, 2), math.nan), torch.ones(2, 2)
+
+    result = hot(product, ignored.to(device), ones.to(device))
+
+    same(result, product(ignored, ones))
+
+
+@pytest.mark.parametrize("between", [torch.uint16, torch.uint32, torch.uint64])
+@pytest.mark.parametrize("to", [torch.int64, torch.float64])
+def test_negative_numbers_wrap_in_a_cast_between_two_others(device, between, to):
+    x = torch.tensor([-1, 2, -128], dtype=torch.int8)
+
+    result = hot(lambda x: x.to(between).to(to), x.to(device))
+
+    same(result, x.to(between).to(to))
+
+
+@pytest.mark.parametrize("act", [lambda x: (x + x) * 1, lambda x: torch.cat([x, x]) / 1])
+def test_one_is_no_neutral_factor_of_complex_infinities(device, act):
+    x = torch.tensor([complex(0, math.inf), 1 + 2j])
+
+    result = hot(act, x.to(device)).cpu()
+
+    torch.testing.assert_close(result, act(x), equal_nan=True, rtol=0, atol=0)
+
+
+def test_what_softshrink_makes_zero_is_positive(device):
+    x = torch.linspace(-0.4, -0.1, 64)
+
+    assert not hot(torch.nn.functional.softshrink, x.to(device)).signbit().any()
