@@ -14,6 +14,9 @@ namespace {
 using torch::jit::Node;
 using torch::jit::Value;
 
+// Multiplications that take MKL as long as oneDNN takes before it multiplies, on the fastest core
+// that was at hand. Whether oneDNN computes what is larger is measured (product_choice.h).
+constexpr int64_t kLeastOnednnWork = int64_t{3} << 18;
 // Products with a shorter dimension are bound by memory.
 constexpr int64_t kLeastSize = 4;
 
