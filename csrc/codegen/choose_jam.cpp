@@ -44,7 +44,7 @@ class Chooser {
     for (size_t dimension = 0; dimension < kernel_.parallel.size(); ++dimension) {
       const double shared = shared_cost(dimension);
       const int steps = steps_of(number(kernel_.parallel[dimension]));
-      if (shared < most || steps == 1) continue;
+      if (shared == 0 || shared < most || steps == 1) continue;
       most = shared;
       best = {int(dimension), steps};
     }

@@ -309,7 +309,7 @@ def test_what_follows_an_operation_of_another_size_each_time_is_deferred(device)
 
 
 def test_what_does_not_read_a_growing_cache_is_deferred(device):
-    weights = torch.randn(4, 4)
+    weights = torch.randn(4, 4) / 2  # roundings do not grow
 
     def attend(x: torch.Tensor, weights: torch.Tensor, cache: torch.Tensor) -> torch.Tensor:
         for _ in range(3):
