@@ -27,12 +27,13 @@ constexpr double kWorkOfMatrix = 200;
 constexpr double kReducedFactor = 8;
 constexpr double kIntegerFactor = 16;
 // A kernel that computes so many rows at a time loads what they share once (codegen/choose_jam.h),
-// and then keeps up with libraries, of floats up to so many multiplications, behind which it would
-// want blocks for the caches. On Zen 5 it takes .3 to .65 of ATen's time, and as much as oneDNN's
-// AVX-512 code at the most.
+// and then keeps up with libraries, up to so many multiplications, behind which it would want
+// blocks for the caches. On Zen 5 it takes .25 to .65 of ATen's time, of floats as much as oneDNN's
+// AVX-512 code at the most, and of halves, which ATen multiplies one by one, .02 to .1. For
+// bfloat16 oneDNN has instructions of the processor.
 constexpr int64_t kMostTogether = 8, kLeastTogether = 4;
 constexpr int kLeastLanesTogether = 8;
-constexpr double kMostOfTogether = 1 << 24;
+constexpr double kMostOfTogether = 1 << 24, kMostOfBFloat16 = 1 << 20;
 // A product with so few rows or columns is bound by memory, whoever computes it.
 constexpr int64_t kFew = 4;
 // Unless a matrix is read down its columns, block by block, and does not stay near.
@@ -90,19 +91,22 @@ bool is_bound_by_memory(const Operands& product) {
 // Whether rows are computed together, with vectors along the columns of `b`, or of a copy of it,
 // which has to pay too.
 bool has_rows_together(const Operands& product, int lanes) {
-  const bool is_wide =
-      product.a.dtype == ScalarType::Float || product.a.dtype == ScalarType::Double;
+  const ScalarType dtype = product.a.dtype;
+  const bool is_fit = c10::isIntegralType(dtype, /*includeBool=*/false) ||
+                      (c10::isFloatingType(dtype) && !c10::isFloat8Type(dtype));
   const int64_t least = product.b.strides.back() == 1 ? kLeastTogether : kMostTogether;
-  return lanes >= kLeastLanesTogether && is_wide && product.rows() >= least &&
+  return lanes >= kLeastLanesTogether && is_fit && product.rows() >= least &&
          product.columns() > kFew;
 }
 
 bool pays(const Operands& product, int lanes) {
   if (product.a.elements() == 0 || product.b.elements() == 0) return false;
   if (is_bound_by_memory(product)) return true;
-  if (has_rows_together(product, lanes))
-    return double(product.a.elements()) * double(product.columns()) <= kMostOfTogether;
   const ScalarType dtype = product.a.dtype;
+  if (has_rows_together(product, lanes)) {
+    const double most = dtype == ScalarType::BFloat16 ? kMostOfBFloat16 : kMostOfTogether;
+    return double(product.a.elements()) * double(product.columns()) <= most;
+  }
   const double factor = c10::isReducedFloatingType(dtype) ? kReducedFactor
                         : c10::isFloatingType(dtype)      ? 1
                                                           : kIntegerFactor;

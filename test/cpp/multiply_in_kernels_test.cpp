@@ -144,11 +144,19 @@ TEST(MultiplyInKernels, AProductIsComputedInFloatAndRoundedOnce) {
 }
 
 TEST(MultiplyInKernels, LibrariesAreSlowerAtIntegers) {
-  Product product = matrices(40, 64, 64);
-  product.dtype = "BFloat16";
+  Product product = matrices(7, 40, 40);
+  product.transposed = true;
   EXPECT_EQ(product.operators(), "mm ");
   product.dtype = "Int";
   EXPECT_EQ(product.operators(), "mul sum ");
+}
+
+TEST(MultiplyInKernels, OfBFloat16ALibraryIsFasterSooner) {
+  Product product = matrices(128, 128, 128);
+  product.dtype = "BFloat16";
+  EXPECT_EQ(product.operators(), "mm ");
+  product.dtype = "Half";
+  EXPECT_EQ(product.operators(), "_to_copy _to_copy mul sum _to_copy ");
 }
 
 TEST(MultiplyInKernels, AProductOfNothingIsLeftToTheLibrary) {
