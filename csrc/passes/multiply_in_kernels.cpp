@@ -26,12 +26,12 @@ constexpr double kWorkOfMatrix = 200;
 // have no vectors.
 constexpr double kReducedFactor = 8;
 constexpr double kIntegerFactor = 16;
-// A kernel that computes so many rows at a time loads what they share once (codegen/choose_jam.h),
-// and then keeps up with libraries, up to so many multiplications, behind which it would want
-// blocks for the caches. On Zen 5 it takes .25 to .65 of ATen's time, of floats as much as oneDNN's
-// AVX-512 code at the most, and of halves, which ATen multiplies one by one, .02 to .1. For
-// bfloat16 oneDNN has instructions of the processor.
-constexpr int64_t kMostTogether = 8, kLeastTogether = 4;
+// A kernel that computes so many rows at a time, up to eight, loads what they share once
+// (codegen/choose_jam.h), and then keeps up with libraries, up to so many multiplications, behind
+// which it would want blocks for the caches. On Zen 5 it takes .25 to .65 of ATen's time, of floats
+// as much as oneDNN's AVX-512 code at the most, and of halves, which ATen multiplies one by one,
+// .02 to .1. For bfloat16 oneDNN has instructions of the processor.
+constexpr int64_t kLeastTogether = 4;
 constexpr int kLeastLanesTogether = 8;
 constexpr double kMostOfTogether = 1 << 24, kMostOfBFloat16 = 1 << 20;
 // A product with so few rows or columns is bound by memory, whoever computes it.
@@ -88,14 +88,13 @@ bool is_bound_by_memory(const Operands& product) {
          is_read_along(product.b, last - 1);
 }
 
-// Whether rows are computed together, with vectors along the columns of `b`, or of a copy of it,
-// which has to pay too.
+// Whether rows are computed together, with vectors along the columns of `b`, or of a copy of it:
+// the rows for which a copy does not pay are bound by memory.
 bool has_rows_together(const Operands& product, int lanes) {
   const ScalarType dtype = product.a.dtype;
   const bool is_fit = c10::isIntegralType(dtype, /*includeBool=*/false) ||
                       (c10::isFloatingType(dtype) && !c10::isFloat8Type(dtype));
-  const int64_t least = product.b.strides.back() == 1 ? kLeastTogether : kMostTogether;
-  return lanes >= kLeastLanesTogether && is_fit && product.rows() >= least &&
+  return lanes >= kLeastLanesTogether && is_fit && product.rows() >= kLeastTogether &&
          product.columns() > kFew;
 }
 
