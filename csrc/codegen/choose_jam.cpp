@@ -46,7 +46,7 @@ class Chooser {
       const int steps = steps_of(number(kernel_.parallel[dimension]));
       if (shared == 0 || shared < most || steps == 1) continue;
       most = shared;
-      best = {int(dimension), steps};
+      best = {int(dimension), steps, vectors()};
     }
     return best;
   }
@@ -116,13 +116,20 @@ class Chooser {
     return (schedule_.varying[size_t(id)] & reduction_dimensions(kernel_)) == 0;
   }
 
+  // Fewer for columns of which one vector has all: the code for several would never run.
+  int vectors() const {
+    const bool one =
+        kernel_.axis == Axis::kParallel && number(kernel_.parallel.back()) <= target_.lanes;
+    return one ? 1 : Jam::kMostVectors;
+  }
+
   // The number of steps, up to as many as registers allow, with which the fewest are computed for
   // nothing at the end of so many.
   int steps_of(int64_t extent) const {
     double registers = 0;  // of a step
     for (const ExprId id : schedule_.sweeps[0].reductions)
       registers += double(bytes_of(kernel_.exprs[size_t(id)].type)) / 4;
-    if (kernel_.axis == Axis::kParallel) registers *= Jam::kVectors;
+    if (kernel_.axis == Axis::kParallel) registers *= vectors();
     const auto most = int64_t(kShareOfRegisters * target_.registers() / registers);
     int64_t best = 1, least = 2 * extent;
     for (int64_t steps = 2; steps <= std::min({most, int64_t{kMostSteps}, extent}); ++steps) {

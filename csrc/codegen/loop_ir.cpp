@@ -94,6 +94,8 @@ std::string to_string(const Kernel& kernel) {
   if (kernel.jam.steps > 1) {
     text += " jam=" + std::to_string(kernel.jam.steps) + "*" +
             dimension_name(kernel, size_t(kernel.jam.dimension));
+    if (kernel.jam.vectors < Jam::kMostVectors)
+      text += " vectors=" + std::to_string(kernel.jam.vectors);
   }
   if (kernel.instances > 1) text += " instances=" + std::to_string(kernel.instances);
   text += "\n";

@@ -152,10 +152,11 @@ struct ThreadLoop {
 // that the lanes do not run along. Each has accumulators of its own, in registers, and what does
 // not vary along the dimension is loaded and evaluated once for all of them.
 struct Jam {
-  // Vectors along the lanes' dimension that each step has accumulators for.
-  static constexpr int kVectors = 2;
+  static constexpr int kMostVectors = 2;
   int dimension = -1;
   int steps = 1;  // 1: there is none
+  // Along the lanes' dimension, that each step has accumulators for.
+  int vectors = kMostVectors;
 
   bool operator==(const Jam&) const = default;
 };

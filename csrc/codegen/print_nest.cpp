@@ -51,7 +51,7 @@ int NestPrinter::tile_copies(const Kernel& kernel, const Target& target, const S
   if (kernel.axis == Axis::kReduction || schedule.sweeps.empty()) return 1;
   if (target.kind == Target::Kind::kCuda || kernel.parallel.empty()) return 1;
   if (is_unrolled(kernel)) return 1;  // the steps are as good
-  if (kernel.jam.steps > 1) return Jam::kVectors;
+  if (kernel.jam.steps > 1) return kernel.jam.vectors;
   int cost = 0;
   for (const Sweep& sweep : schedule.sweeps) cost += cost_of(kernel, sweep);
   // Columns are rather read in long pieces: neighbouring lines of memory come together.

@@ -50,6 +50,10 @@ TEST(ChooseJam, WideTypesHaveRegistersForFewerSteps) {
   EXPECT_EQ(Product(64, 64, 64, Type::kDouble).jam().steps, 6);
 }
 
+TEST(ChooseJam, OfFewColumnsAStepHasOneVector) {
+  EXPECT_EQ(Product(64, 64, 16).jam(), (Jam{.dimension = 0, .steps = 8, .vectors = 1}));
+}
+
 TEST(ChooseJam, OfRowsThatShareNothingNoneAreJammed) {
   LoopBuilder builder(Axis::kReduction, {Size::constant(64)}, {Size::constant(100)});
   const uint32_t x = builder.input(Type::kFloat);

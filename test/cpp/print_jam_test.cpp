@@ -22,6 +22,7 @@ struct ProductCase {
   Axis axis;
   int steps;
   bool short_sums;
+  int vectors = Jam::kMostVectors;
 };
 
 class JammedProduct : public testing::TestWithParam<ProductCase> {};
@@ -32,7 +33,7 @@ LoopBuilder product(const ProductCase& of, int jammed) {
   LoopBuilder builder(of.axis, {slot(kRows), slot(kColumns)}, {slot(kInner)}, Size::constant(64));
   builder.kernel.size_slots = 3;
   builder.kernel.short_sums = of.short_sums;
-  builder.kernel.jam = {jammed, of.steps};
+  builder.kernel.jam = {jammed, of.steps, of.vectors};
   return builder;
 }
 
@@ -87,6 +88,7 @@ std::vector<ProductCase> product_cases() {
     for (const Type type : {Type::kFloat, Type::kDouble, Type::kInt64})
       cases.push_back({type, axis, 2, /*short_sums=*/false});
     cases.push_back({Type::kFloat, axis, 8, /*short_sums=*/true});
+    cases.push_back({Type::kFloat, axis, 8, /*short_sums=*/false, /*vectors=*/1});
   }
   return cases;
 }
@@ -94,7 +96,8 @@ std::vector<ProductCase> product_cases() {
 std::string name_of_case(const testing::TestParamInfo<ProductCase>& info) {
   const ProductCase& of = info.param;
   return std::string(name_of(of.type)) + (of.axis == Axis::kParallel ? "_columns_" : "_inner_") +
-         std::to_string(of.steps) + (of.short_sums ? "_short" : "");
+         std::to_string(of.steps) + (of.short_sums ? "_short" : "") +
+         (of.vectors == 1 ? "_one_vector" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, JammedProduct, testing::ValuesIn(product_cases()), name_of_case);
