@@ -30,21 +30,24 @@ constexpr int64_t kMostSquares = 1;
 
 class Chooser {
  public:
-  Chooser(const Kernel& kernel, const std::vector<int64_t>& sizes, int lanes)
+  Chooser(const Kernel& kernel, const std::vector<int64_t>& sizes, int lanes, int64_t most_steps)
       : kernel_(kernel),
         sizes_(sizes),
+        most_steps_(most_steps),
         target_{Target::Kind::kCpu, lanes},
         schedule_(make_schedule(kernel, Spilling::kScratch)) {}
 
   Jam choose() const {
+    if (gathers()) return {};
     if (kernel_.reduction.empty()) return jam_of_squares();
     Jam best;
-    if (!is_one_sweep_of_sums()) return best;
-    double most = kLeastShared * cost_of(kernel_, schedule_.sweeps[0]);
+    if (!is_one_sweep_of_reductions()) return best;
+    const double least = kLeastShared * cost_of(kernel_, schedule_.sweeps[0]);
+    Shared most;
     for (size_t dimension = 0; dimension < kernel_.parallel.size(); ++dimension) {
-      const double shared = shared_cost(dimension);
+      const Shared shared = shared_along(dimension);
       const int steps = steps_of(number(kernel_.parallel[dimension]));
-      if (shared == 0 || shared < most || steps == 1) continue;
+      if (shared.cost < least || shared <= most || steps == 1) continue;
       most = shared;
       best = {int(dimension), steps, vectors()};
     }
@@ -75,41 +78,73 @@ class Chooser {
     return squares * target_.lanes <= kMostSquares * target_.registers();
   }
 
-  bool is_one_sweep_of_sums() const {
+  // Addresses that an index moves are known later than the others.
+  bool gathers() const {
+    const auto has_index = [](const auto& of) { return !of.access.indirect.empty(); };
+    return std::ranges::any_of(kernel_.exprs, has_index) ||
+           std::ranges::any_of(kernel_.stores, has_index);
+  }
+
+  bool is_one_sweep_of_reductions() const {
     if (is_unrolled(kernel_) || !kernel_.reduction_total.is(0)) return false;
     if (schedule_.sweeps.size() != 1 || !schedule_.sweeps[0].stores.empty()) return false;
     if (cost_of(kernel_, schedule_.sweeps[0]) > kMostCost) return false;
-    const auto is_arg = [&](ExprId id) {
+    return std::ranges::none_of(schedule_.sweeps[0].reductions, [&](ExprId id) {
       const Op op = kernel_.exprs[size_t(id)].op;
       return op == Op::kReduceArgMax || op == Op::kReduceArgMin;
-    };
-    const auto gathers = [](const auto& of) { return !of.access.indirect.empty(); };
-    return std::ranges::none_of(schedule_.sweeps[0].reductions, is_arg) &&
-           std::ranges::none_of(kernel_.exprs, gathers) &&
-           std::ranges::none_of(kernel_.stores, gathers);
+    });
   }
 
   bool varies(ExprId id, size_t dimension) const {
     return (schedule_.varying[size_t(id)] & dimension_bit(dimension)) != 0;
   }
 
-  // Of what the sweep evaluates for vectors, whatever the step. 0: what could not be jammed.
-  double shared_cost(size_t dimension) const {
-    const size_t lanes = lane_dimension(kernel_);
-    if (dimension == lanes) return 0;
-    const Sweep& sweep = schedule_.sweeps[0];
+  // What the sweep evaluates for vectors whatever the step, and the bytes that it loads of them: of
+  // two operands that are read again and again, rather the larger is read once.
+  struct Shared {
     double cost = 0;
+    double bytes = 0;
+    auto operator<=>(const Shared&) const = default;
+  };
+
+  // Nothing along what could not be jammed.
+  Shared shared_along(size_t dimension) const {
+    const size_t lanes = lane_dimension(kernel_);
+    if (dimension == lanes) return {};
+    const Sweep& sweep = schedule_.sweeps[0];
+    Shared shared;
     for (const ExprId id : sweep.exprs) {
       const Expr& expr = kernel_.exprs[size_t(id)];
-      if (!varies(id, dimension) && varies(id, lanes)) cost += cost_of(expr);
-      // A row's vectors are known for one step at a time.
-      for (const ExprId operand : operands_of(expr))
-        if (is_row_value(operand) && varies(operand, dimension) && varies(operand, lanes)) return 0;
+      if (reads_rows_vector(expr, dimension)) return {};
+      if (varies(id, dimension) || !varies(id, lanes)) continue;
+      shared.cost += cost_of(expr);
+      if (expr.op == Op::kLoad) shared.bytes += bytes_of_load(expr);
     }
-    const bool all_vary = std::ranges::all_of(sweep.reductions, [&](ExprId id) {
-      return varies(kernel_.exprs[size_t(id)].arguments[0], dimension);
+    for (const ExprId id : sweep.reductions) {
+      const Expr& reduction = kernel_.exprs[size_t(id)];
+      if (!varies(reduction.arguments[0], dimension) || reads_rows_vector(reduction, dimension))
+        return {};
+    }
+    return shared;
+  }
+
+  // A row's vectors are known for one step at a time.
+  bool reads_rows_vector(const Expr& reader, size_t dimension) const {
+    return std::ranges::any_of(operands_of(reader), [&](ExprId operand) {
+      return is_row_value(operand) && varies(operand, dimension) &&
+             varies(operand, lane_dimension(kernel_));
     });
-    return all_vary ? cost : 0;
+  }
+
+  double bytes_of_load(const Expr& load) const {
+    double bytes = double(bytes_of(load.type));
+    const std::vector<Size>& strides = load.access.strides;
+    for (size_t i = 0; i < strides.size(); ++i) {
+      const size_t parallel = kernel_.parallel.size();
+      if (strides[i].is(0)) continue;
+      bytes *= double(number(i < parallel ? kernel_.parallel[i] : kernel_.reduction[i - parallel]));
+    }
+    return bytes;
   }
 
   bool is_row_value(ExprId id) const {
@@ -132,7 +167,8 @@ class Chooser {
     if (kernel_.axis == Axis::kParallel) registers *= vectors();
     const auto most = int64_t(kShareOfRegisters * target_.registers() / registers);
     int64_t best = 1, least = 2 * extent;
-    for (int64_t steps = 2; steps <= std::min({most, int64_t{kMostSteps}, extent}); ++steps) {
+    for (int64_t steps = 2; steps <= std::min({most, most_steps_, int64_t{kMostSteps}, extent});
+         ++steps) {
       const int64_t cost = divided_up(extent, steps) * (steps + 1);
       if (cost > least) continue;
       best = steps;
@@ -143,14 +179,16 @@ class Chooser {
 
   const Kernel& kernel_;
   const std::vector<int64_t>& sizes_;
+  const int64_t most_steps_;
   const Target target_;
   const Schedule schedule_;
 };
 
 }  // namespace
 
-Jam choose_jam(const Kernel& kernel, const std::vector<int64_t>& sizes, int lanes) {
-  return Chooser(kernel, sizes, lanes).choose();
+Jam choose_jam(const Kernel& kernel, const std::vector<int64_t>& sizes, int lanes,
+               int64_t most_steps) {
+  return Chooser(kernel, sizes, lanes, most_steps).choose();
 }
 
 }  // namespace torch_lazy::codegen

@@ -22,8 +22,11 @@ constexpr int64_t kLongestBlock = 16384;
 // On a GPU a block's threads share it, and a device wants hundreds of them.
 constexpr int64_t kLongestCudaBlock = 2048;
 
-// Of a reduction's step where it is jammed, in those where it is not.
-constexpr double kJammedCost = 1.0 / 8;
+// Elements along the lanes of a block of squares, which are gone through along the jammed dimension
+// first: the lines of a few pages are then read to their ends before they leave the caches.
+constexpr int64_t kBlockOfSquares = 64;
+// Multiplications that take one thread longer than it takes to share them, if eight are jammed.
+constexpr double kWorkOfThreads = 1 << 20;
 
 // Drops expressions that no store needs, and buffers that nothing touches.
 void prune(Draft& draft) {
@@ -142,7 +145,7 @@ class Finisher {
       if (kernel.thread_loop.transposed >= 0)
         lowered_.work_items = transposed_work_items(kernel, lowered_.sizes);
     } else if (lowered_.work_items > 0) {
-      kernel.jam = choose_jam(kernel, lowered_.sizes, context_.lanes);
+      kernel.jam = choose_jam(kernel, lowered_.sizes, context_.lanes, most_jammed());
       jam_work_items();
     }
     return std::move(lowered_);
@@ -213,13 +216,27 @@ class Finisher {
     lowered_.work_item_cost = per_element * inner * double(block);
   }
 
+  // Steps that leave work items for all threads, where there is work for them.
+  int64_t most_jammed() const {
+    const bool is_short = double(lowered_.work_items) * lowered_.work_item_cost < kWorkOfThreads;
+    if (context_.threads == 1 || is_short) return INT64_MAX;
+    return lowered_.work_items / (int64_t{2} * context_.threads);
+  }
+
+  // What jammed steps share makes up for what they add to a work item; squares share nothing.
   void jam_work_items() {
-    const Jam& jam = lowered_.kernel.jam;
+    Kernel& kernel = lowered_.kernel;
+    const Jam& jam = kernel.jam;
     if (jam.steps == 1) return;
-    const int64_t extent = lowered_.number(lowered_.kernel.parallel[size_t(jam.dimension)]);
+    const int64_t extent = lowered_.number(kernel.parallel[size_t(jam.dimension)]);
     lowered_.work_items = lowered_.work_items / extent * divided_up(extent, jam.steps);
-    lowered_.work_item_cost *= jam.steps;
-    if (!lowered_.kernel.reduction.empty()) lowered_.work_item_cost *= kJammedCost;
+    if (!kernel.reduction.empty()) return;
+    const int64_t last = lowered_.number(kernel.parallel.back());
+    const int64_t longer = lowered_.number(kernel.block), block = std::min(longer, kBlockOfSquares);
+    lowered_.work_items = lowered_.work_items / divided_up(last, longer) * divided_up(last, block);
+    lowered_.work_item_cost *= double(jam.steps) * double(block) / double(longer);
+    kernel.block = slot(block);
+    kernel.size_slots = uint32_t(lowered_.sizes.size());
   }
 
   Draft draft_;

@@ -149,8 +149,10 @@ struct ThreadLoop {
 };
 
 // Unroll-and-jam, for a CPU: a work item has `steps` neighbouring points of a parallel dimension
-// that the lanes do not run along. Each has accumulators of its own, in registers, and what does
-// not vary along the dimension is loaded and evaluated once for all of them.
+// that the lanes do not run along. Where it reduces, each has accumulators of its own, in
+// registers, and what does not vary along the dimension is loaded and evaluated once for all of
+// them. Where it does not, and they are as many as the lanes, what is contiguous along the
+// dimension is loaded as it lies and transposed in registers.
 struct Jam {
   static constexpr int kMostVectors = 2;
   int dimension = -1;

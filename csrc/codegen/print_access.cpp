@@ -82,7 +82,7 @@ std::string AccessPrinter::load_square(ExprId load, const Body& body) const {
   return context_.call(
       "lazy_load_square_" + type,
       {address(expr.buffer, access, body) + " + jam_first", name_of_size(lane_stride(access)),
-       count(body), "jam_count", name_of_square_rows(context_, load)});
+       count(body), "jam_count", name_of_loaded_packet(context_, load)});
 }
 
 std::string AccessPrinter::transposed_address(ExprId load) const {
@@ -151,7 +151,7 @@ std::string AccessPrinter::load(ExprId id, const Body& body) const {
   const std::string type = name_of(expr.type);
   if (whole_tile(context_, expr))
     return name_of_loaded_tile(context_, id) + "[" + tile_index(context_, access) + "]";
-  if (context_.is_square(id)) return name_of_square_rows(context_, id) + "[step]";
+  if (context_.is_square(id)) return name_of_loaded_packet(context_, id) + "[step]";
   if (context_.is_transposed(id)) {
     return "n ? " + name_of_square(context_, id) + "[lane][row] : 0";
   }

@@ -69,11 +69,15 @@ std::string name_of_value(const PrintContext& context, ExprId id) {
 std::vector<bool> values_by_steps(const PrintContext& context) {
   std::vector<bool> by_steps(context.kernel.exprs.size());
   if (!context.is_jammed()) return by_steps;
-  for (const Sweep& sweep : context.schedule.sweeps)
-    for (const ExprId id : sweep.exprs)
-      for (const ExprId operand : operands_of(context.kernel.exprs[id]))
-        if (context.is_work_item_scalar(operand) && context.varies_by_step(operand))
-          by_steps[operand] = true;
+  const auto add_operands = [&](ExprId reader) {
+    for (const ExprId operand : operands_of(context.kernel.exprs[reader]))
+      if (context.is_work_item_scalar(operand) && context.varies_by_step(operand))
+        by_steps[operand] = true;
+  };
+  for (const Sweep& sweep : context.schedule.sweeps) {
+    std::ranges::for_each(sweep.exprs, add_operands);
+    std::ranges::for_each(sweep.reductions, add_operands);
+  }
   return by_steps;
 }
 
@@ -265,10 +269,6 @@ std::string name_of_splat(const PrintContext& context, ExprId id) {
 std::string name_of_square(const PrintContext& context, ExprId load) {
   return "x" + std::to_string(load) + "_" +
          context.kernel.buffers[context.kernel.exprs[load].buffer].name;
-}
-
-std::string name_of_square_rows(const PrintContext& context, ExprId load) {
-  return name_of_loaded_packet(context, load);
 }
 
 std::string name_of_loaded_packet(const PrintContext& context, ExprId load) {

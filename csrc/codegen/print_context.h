@@ -118,10 +118,9 @@ std::string name_of_size(Size size);
 std::string name_of_index(const PrintContext& context, size_t dimension);
 std::string name_of_scalar(const PrintContext& context, ExprId id);
 std::string name_of_splat(const PrintContext& context, ExprId id);
-// The vectors that a CPU has of a square, by steps.
-std::string name_of_square_rows(const PrintContext& context, ExprId load);
 std::string name_of_square(const PrintContext& context, ExprId load);
-// Of the packets that a thread has loaded, or will store.
+// Of the packets that a thread has loaded, or will store; of the vectors of a CPU's square, by
+// steps.
 std::string name_of_loaded_packet(const PrintContext& context, ExprId load);
 std::string name_of_stored_packet(const PrintContext& context, const Store& store);
 // How a statement in `body` reads an expression, as a vector or as a scalar.

@@ -54,8 +54,8 @@ void NestPrinter::print_squares(const Body& body) {
   for (const ExprId id : context_.schedule.rows[0]) {
     if (!context_.is_square(id)) continue;
     out_.line(std::string(vector_type(context_.kernel.exprs[id].type)) + " " +
-              name_of_square_rows(context_, id) + "[" + std::to_string(context_.kernel.jam.steps) +
-              "];");
+              name_of_loaded_packet(context_, id) + "[" +
+              std::to_string(context_.kernel.jam.steps) + "];");
     out_.line(accesses_.load_square(id, body) + ";");
   }
 }

@@ -227,6 +227,10 @@ std::vector<NestPrinter::Digit> NestPrinter::work_item_digits() const {
       digits.push_back({"p" + std::to_string(i), name_of_size(kernel.parallel[i])});
     }
   }
+  // Squares are gone through along the jammed dimension first (choose_loops).
+  if (context_.is_jammed() && kernel.reduction.empty())
+    std::rotate(digits.begin() + kernel.jam.dimension, digits.begin() + kernel.jam.dimension + 1,
+                digits.end());
   return digits;
 }
 

@@ -33,6 +33,7 @@ constexpr double kIntegerFactor = 16;
 // .02 to .1. For bfloat16 oneDNN has instructions of the processor.
 constexpr int64_t kLeastTogether = 4;
 constexpr int kLeastLanesTogether = 8;
+constexpr int64_t kMostCopiedBytes = int64_t{1} << 20;
 constexpr double kMostOfTogether = 1 << 24, kMostOfBFloat16 = 1 << 20;
 // A product with so few rows or columns is bound by memory, whoever computes it.
 constexpr int64_t kFew = 4;
@@ -88,6 +89,15 @@ bool is_bound_by_memory(const Operands& product) {
          is_read_along(product.b, last - 1);
 }
 
+// Whether a copy of the right side with its columns side by side is made for little: squares of it
+// are transposed in registers (codegen/print_jam), and the product reads it from near.
+bool may_be_copied(const TensorInfo& matrix) {
+  const int64_t element = int64_t(c10::elementSize(matrix.dtype));
+  const bool has_squares = element == 4 || c10::isReducedFloatingType(matrix.dtype);
+  return has_squares && matrix.elements() * element <= kMostCopiedBytes &&
+         std::ranges::find(matrix.strides, 0) == matrix.strides.end();
+}
+
 // Whether rows are computed together, with vectors along the columns of `b`, or of a copy of it:
 // the rows for which a copy does not pay are bound by memory.
 bool has_rows_together(const Operands& product, int lanes) {
@@ -95,7 +105,7 @@ bool has_rows_together(const Operands& product, int lanes) {
   const bool is_fit = c10::isIntegralType(dtype, /*includeBool=*/false) ||
                       (c10::isFloatingType(dtype) && !c10::isFloat8Type(dtype));
   return lanes >= kLeastLanesTogether && is_fit && product.rows() >= kLeastTogether &&
-         product.columns() > kFew;
+         product.columns() > kFew && (product.b.strides.back() == 1 || may_be_copied(product.b));
 }
 
 bool pays(const Operands& product, int lanes) {
@@ -124,7 +134,8 @@ Term operand(Decomposition& d, Term matrix, int64_t position, c10::IntArrayRef s
 
 struct Options {
   int lanes;
-  // Of matrices whose columns are far apart: copies that have them side by side.
+  // Of matrices whose columns are far apart: copies that have them side by side. Nothing replaces a
+  // copy, nor fails once one is made.
   std::unordered_map<const Value*, Value*>& copies;
 };
 

@@ -65,7 +65,7 @@ class Simplifier {
       builder_.insert_before(node);
       Value* const simpler = simpler_value(builder_, node, input_offsets_);
       const std::vector<Node*> made = builder_.inserted();
-      for (const Node* each : made) positions_[each] = visited_;
+      note_position(made);
       // In the layout of the value it replaces; a view of one number has none of its own.
       if (simpler && !made.empty() && simpler->node() == made.back() &&
           node->kind() != c10::aten::as_strided)
@@ -79,10 +79,16 @@ class Simplifier {
     merge(node);
   }
 
+  // Of all that is inserted: a node that is no more may have had the same address.
+  void note_position(const std::vector<Node*>& inserted) {
+    for (const Node* node : inserted) positions_[node] = visited_;
+  }
+
   // A gather fails on data, so it is not pure: another one of the same indices takes its place.
   bool move_gather(Node* node) {
     Value* const moved = gather_of_operands(builder_, node);
     if (!moved) return false;
+    note_position(builder_.inserted());
     if (replace(node->output(), moved)) {
       node->destroy();
       return true;

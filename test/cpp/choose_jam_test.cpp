@@ -50,6 +50,38 @@ TEST(ChooseJam, WideTypesHaveRegistersForFewerSteps) {
   EXPECT_EQ(Product(64, 64, 64, Type::kDouble).jam().steps, 6);
 }
 
+TEST(ChooseJam, OfTwoOperandsTheLargerIsSharedAndReadOnce) {
+  LoopBuilder builder(Axis::kReduction, {Size::constant(4), Size::constant(1000)},
+                      {Size::constant(100)});
+  const uint32_t x = builder.input(Type::kFloat), weight = builder.input(Type::kFloat);
+  const ExprId of_x = builder.load(x, {Size::constant(100), Size::constant(0), one()});
+  const ExprId of_weight = builder.load(weight, {Size::constant(0), Size::constant(100), one()});
+  builder.store(builder.output(Type::kFloat), {Size::constant(1000), one()},
+                builder.op(Op::kReduceSum, {builder.op(Op::kMul, {of_x, of_weight})}));
+
+  EXPECT_EQ(choose_jam(builder.kernel, {}, kLanes), (Jam{.dimension = 0, .steps = 4}));
+}
+
+TEST(ChooseJam, ThreadsAreLeftWorkItems) {
+  const Product product(8, 64, 64);
+
+  EXPECT_EQ(choose_jam(product.builder.kernel, product.sizes, kLanes, /*most_steps=*/2).steps, 2);
+}
+
+TEST(ChooseJam, OfAGatherNoneAreJammed) {
+  LoopBuilder builder(Axis::kParallel, {Size::constant(64), Size::constant(64)}, {});
+  const uint32_t x = builder.input(Type::kFloat), y = builder.input(Type::kFloat);
+  const uint32_t rows = builder.input(Type::kInt64);
+  const ExprId row = builder.load(rows, {one(), Size::constant(0)});
+  const ExprId gathered =
+      builder.load(x, {Size::constant(0), one()}, kNoPredicate, {{row, Size::constant(64)}});
+  const ExprId transposed = builder.load(y, {one(), Size::constant(64)});
+  builder.store(builder.output(Type::kFloat), {Size::constant(64), one()},
+                builder.op(Op::kAdd, {gathered, transposed}));
+
+  EXPECT_EQ(choose_jam(builder.kernel, {}, kLanes), Jam{});
+}
+
 TEST(ChooseJam, OfFewColumnsAStepHasOneVector) {
   EXPECT_EQ(Product(64, 64, 16).jam(), (Jam{.dimension = 0, .steps = 8, .vectors = 1}));
 }

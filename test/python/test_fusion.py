@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from behaviour import hot, same_on
+from behaviour import hot, same_on, torch_lazy
 
 
 def test_a_piece_that_two_cats_have_is_in_both(device):
@@ -78,3 +78,30 @@ def test_a_scaled_sum_of_half_types_is_rounded_once(device, dtype, scale):
 
     for actual, wanted in zip(found, expected, strict=True):
         assert torch.equal(actual.cpu(), wanted)
+
+
+ROW_VALUES = {
+    "a gather beside a transposed operand": lambda x, y: (
+        x[torch.tensor([3, 0, 5] * 4, device=x.device)] + y[:12, :12].t() * 2
+    ),
+    "a sum of what is known before its loop": lambda x, y: (
+        (x @ y) + x[:, 0, None, None].expand(12, 12, 12).sum(1)
+    ),
+    "a maximum of it": lambda x, y: (
+        (x[:, None, :] * y.t()[None]).sum(-1) + x[:, :, None].expand(12, 12, 12).amax(-1)
+    ),
+    "rows that are scaled before they are multiplied": lambda x, y: (x * x[:, :1]) @ y,
+}
+
+
+@pytest.mark.parametrize("case", ROW_VALUES)
+def test_rows_that_a_kernel_computes_together_have_values_of_their_own(device, case):
+    torch_lazy.reset_metrics()
+
+    def program(where):
+        x = torch.linspace(-1, 1, 144, device=where).view(12, 12)
+        return ROW_VALUES[case](x, x.t() + 1)
+
+    same_on(device, program)
+
+    assert torch_lazy.metrics()["fallbacks"] == {}

@@ -47,6 +47,7 @@ def on_device(function, *arguments):
 
 
 SMALL = [(1, 3, 4), (4, 8, 16), (5, 40, 7), (16, 16, 16), (300, 8, 3), (2, 200, 300), (7, 300, 1)]
+SMALL += [(64, 128, 10), (33, 70, 50)]  # of which a kernel computes several rows together
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
