@@ -25,8 +25,6 @@ constexpr int kMostCost = 12;
 // lanes than these so is everything.
 constexpr int64_t kLeastOfASquare = 4;
 constexpr int kLeastLanes = 8;
-// As many registers as squares may take, of those that there are.
-constexpr int64_t kMostSquares = 1;
 
 class Chooser {
  public:
@@ -73,9 +71,9 @@ class Chooser {
     return target_.lanes >= kLeastLanes && has_room_for(most) ? best : Jam{};
   }
 
-  // Squares are in registers, and so is what they are made into; a part of it may lie in memory.
+  // All squares of a work item are in registers at a time.
   bool has_room_for(int64_t squares) const {
-    return squares * target_.lanes <= kMostSquares * target_.registers();
+    return squares * target_.lanes <= target_.registers();
   }
 
   // Addresses that an index moves are known later than the others.
