@@ -36,7 +36,8 @@ class Chooser {
         schedule_(make_schedule(kernel, Spilling::kScratch)) {}
 
   Jam choose() const {
-    if (gathers()) return {};
+    // Addresses that an index moves are known later than the others.
+    if (has_indices(kernel_)) return {};
     if (kernel_.reduction.empty()) return jam_of_squares();
     Jam best;
     if (!is_one_sweep_of_reductions()) return best;
@@ -74,13 +75,6 @@ class Chooser {
   // All squares of a work item are in registers at a time.
   bool has_room_for(int64_t squares) const {
     return squares * target_.lanes <= target_.registers();
-  }
-
-  // Addresses that an index moves are known later than the others.
-  bool gathers() const {
-    const auto has_index = [](const auto& of) { return !of.access.indirect.empty(); };
-    return std::ranges::any_of(kernel_.exprs, has_index) ||
-           std::ranges::any_of(kernel_.stores, has_index);
   }
 
   bool is_one_sweep_of_reductions() const {

@@ -1,6 +1,5 @@
 // verify(): what the printer and its targets take for granted about a kernel.
 
-#include <algorithm>
 #include <cctype>
 #include <stdexcept>
 #include <string>
@@ -8,6 +7,7 @@
 
 #include "codegen/loop_analysis.h"
 #include "codegen/loop_ir.h"
+#include "codegen/packet_access.h"
 #include "codegen/thread_loop.h"
 
 namespace torch_lazy::codegen {
@@ -132,10 +132,7 @@ class Verifier {
             "jams steps of no parallel dimension, or of the lanes'");
     require(kernel_.reduction_total.is(0) && kernel_.instances == 1,
             "jams steps but is chunked or batched");
-    const auto has_index = [](const auto& of) { return !of.access.indirect.empty(); };
-    require(std::ranges::none_of(kernel_.exprs, has_index) &&
-                std::ranges::none_of(kernel_.stores, has_index),
-            "jams steps but gathers or scatters");
+    require(!has_indices(kernel_), "jams steps but gathers or scatters");
   }
 
   // In which each thread has other steps, so that none could store what some have in common.

@@ -27,6 +27,12 @@ bool has_index_along_lanes(const Kernel& kernel, const Access& access,
                      });
 }
 
+bool has_indices(const Kernel& kernel) {
+  const auto has_index = [](const auto& of) { return !of.access.indirect.empty(); };
+  return std::any_of(kernel.exprs.begin(), kernel.exprs.end(), has_index) ||
+         std::any_of(kernel.stores.begin(), kernel.stores.end(), has_index);
+}
+
 bool is_packet_load(const Kernel& kernel, ExprId id, const std::vector<Dimensions>& varying) {
   const Expr& expr = kernel.exprs[id];
   return expr.op == Op::kLoad && is_packet(kernel, expr.access, expr.predicate, varying);

@@ -16,6 +16,9 @@ bool runs_along(const Kernel& kernel, Dimensions varying);
 bool has_index_along_lanes(const Kernel& kernel, const Access& access,
                            const std::vector<Dimensions>& varying);
 
+// Whether an index says of any element where it is read or written.
+bool has_indices(const Kernel& kernel);
+
 // Elements that lie one after the other along the lanes: what a packet can be loaded or stored of.
 bool is_packet_load(const Kernel& kernel, ExprId id, const std::vector<Dimensions>& varying);
 bool is_packet_store(const Kernel& kernel, const Store& store,

@@ -87,14 +87,9 @@ void NestPrinter::print_jammed_tile(const Body& body) {
     for (const ExprId id : context_.schedule.rows[level]) {
       if (context_.varies_by_step(id) != by_step) continue;
       if (is_reduction(context_.kernel.exprs[id].op)) continue;  // it is finished already
-      if (!context_.is_vector(id)) {
-        // The others are known since the work item began.
-        if (level > 0 || (by_step && !context_.by_steps[id]))
-          print_scalar_expr(context_, accesses_, id, out_);
-        continue;
-      }
-      for (int copy = 0; copy < body.copies; ++copy)
-        print_vector_expr(context_, accesses_, id, {copy, body.copies, body.last_masked}, out_);
+      // Other scalars are known since the work item began.
+      if (context_.is_vector(id) || level > 0 || (by_step && !context_.by_steps[id]))
+        print_value(id, body);
     }
   };
   const bool sums = !context_.schedule.sweeps.empty();

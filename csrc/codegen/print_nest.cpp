@@ -312,13 +312,7 @@ void NestPrinter::print_tile(const Body& body) {
 void NestPrinter::print_row_values(size_t level, const Body& body) {
   for (ExprId id : context_.schedule.rows[level]) {
     if (is_reduction(context_.kernel.exprs[id].op)) continue;  // the sweep has defined it
-    if (context_.is_vector(id)) {
-      for (int copy = 0; copy < body.copies; ++copy) {
-        print_vector_expr(context_, accesses_, id, {copy, body.copies, body.last_masked}, out_);
-      }
-    } else if (level > 0) {
-      print_scalar_expr(context_, accesses_, id, out_);
-    }
+    if (context_.is_vector(id) || level > 0) print_value(id, body);
   }
 }
 

@@ -80,7 +80,8 @@ class NestPrinter {
                        const Body& tile);
   // Those that change in the loop of this depth, but for what differs between jammed steps.
   void print_sweep_exprs(const Sweep& sweep, size_t depth, const Body& body);
-  void print_sweep_expr(ExprId id, const Body& body);
+  // A scalar, or all copies of a vector; nothing of a product that sums add as they multiply.
+  void print_value(ExprId id, const Body& body);
   void print_innermost(const Sweep& sweep, const Reductions& reductions, const Body& body);
   int sweep_copies(const Sweep& sweep) const;
   bool is_staged(const Sweep& sweep) const;

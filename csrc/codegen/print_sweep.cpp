@@ -167,11 +167,11 @@ void NestPrinter::print_flat_loop(const Sweep& sweep, const Reductions& reductio
 
 void NestPrinter::print_sweep_exprs(const Sweep& sweep, size_t depth, const Body& body) {
   for (ExprId id : sweep.exprs) {
-    if (depth_of(id) == depth && !context_.varies_by_step(id)) print_sweep_expr(id, body);
+    if (depth_of(id) == depth && !context_.varies_by_step(id)) print_value(id, body);
   }
 }
 
-void NestPrinter::print_sweep_expr(ExprId id, const Body& body) {
+void NestPrinter::print_value(ExprId id, const Body& body) {
   if (context_.is_added_product(id)) return;
   if (!context_.is_vector(id)) {
     print_scalar_expr(context_, accesses_, id, out_);
@@ -215,7 +215,7 @@ void NestPrinter::print_innermost(const Sweep& sweep, const Reductions& reductio
   if (context_.is_jammed()) {
     open_jammed_steps(context_, out_);
     for (const ExprId id : sweep.exprs)
-      if (context_.varies_by_step(id)) print_sweep_expr(id, body);
+      if (context_.varies_by_step(id)) print_value(id, body);
   }
   for (const auto& reduction : reductions) {
     for (const Body& copy : copies) reduction.accumulate(copy, flat_index(copy), out_);
