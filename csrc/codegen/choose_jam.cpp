@@ -82,8 +82,7 @@ class Chooser {
     if (schedule_.sweeps.size() != 1 || !schedule_.sweeps[0].stores.empty()) return false;
     if (cost_of(kernel_, schedule_.sweeps[0]) > kMostCost) return false;
     return std::ranges::none_of(schedule_.sweeps[0].reductions, [&](ExprId id) {
-      const Op op = kernel_.exprs[size_t(id)].op;
-      return op == Op::kReduceArgMax || op == Op::kReduceArgMin;
+      return is_arg_reduction(kernel_.exprs[size_t(id)].op);
     });
   }
 

@@ -162,7 +162,7 @@ bool reads_far_memory_again(const Draft& draft, size_t axis) {
 std::vector<Choice> choices_of_reduced_axes(const Draft& draft) {
   std::vector<Choice> choices;
   for (const Expr& expr : draft.exprs)
-    if (expr.op == Op::kReduceArgMax || expr.op == Op::kReduceArgMin) return choices;
+    if (is_arg_reduction(expr.op)) return choices;
   const AxisSet reduced = reduced_axes(draft);
   for (size_t axis = parallel_count(draft); axis < draft.extents.size(); ++axis)
     if (!reads_far_memory_again(draft, axis)) choices.push_back({axis, reduced & ~bit(axis)});

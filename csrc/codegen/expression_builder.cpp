@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "codegen/draft_expressions.h"
+#include "codegen/loop_analysis.h"
 #include "codegen/pointwise.h"
 
 namespace torch_lazy::codegen {
@@ -330,7 +331,7 @@ class ExpressionBuilder {
     if (!single && axis != axes()) throw Unexpressible{self};
     const Type result = type_of(graph_.values[size_t(id)].dtype);
     if (single) {
-      const bool index = node.op == Op::kReduceArgMax || node.op == Op::kReduceArgMin;
+      const bool index = is_arg_reduction(node.op);
       const ExprId argument = evaluate(node.inputs[0], inner, self);
       if (index) return integer(draft_, 0, result);
       // The sum begins with a zero, which a negative one is lost to.

@@ -28,6 +28,10 @@ bool is_unrolled(const Kernel& kernel) {
   return kernel.axis == Axis::kParallel && !kernel.reduction.empty() && steps <= kMostUnrolledSteps;
 }
 
+bool is_arg_reduction(Op op) {
+  return op == Op::kReduceArgMax || op == Op::kReduceArgMin;
+}
+
 bool is_floating_sum(const Expr& expr) {
   return expr.op == Op::kReduceSum && is_floating(expr.type);
 }

@@ -29,6 +29,9 @@ bool is_unrolled(const Kernel& kernel);
 // constant of the kernel then.
 constexpr int64_t kWidestTile = 8;
 
+// A reduction to the index of the greatest or least.
+bool is_arg_reduction(Op op);
+
 // A sum of floating numbers. Where one accumulator would add up more of them than kBlockSteps, a
 // power of two, one after the other, the sum is kept in two stages (print_reduction.h).
 bool is_floating_sum(const Expr& expr);

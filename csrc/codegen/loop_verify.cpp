@@ -30,9 +30,6 @@ bool is_logical(Op op) {
 bool is_shift(Op op) {
   return op == Op::kShiftLeft || op == Op::kShiftRight;
 }
-bool is_arg_reduction(Op op) {
-  return op == Op::kReduceArgMax || op == Op::kReduceArgMin;
-}
 bool is_integer(Type type) {
   return !is_floating(type) && type != Type::kBool;
 }

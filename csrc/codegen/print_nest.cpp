@@ -39,7 +39,7 @@ int64_t accumulator_registers(const Kernel& kernel) {
   int64_t bytes = 0;
   for (const Expr& expr : kernel.exprs) {
     if (!is_reduction(expr.op)) continue;
-    const bool is_arg = expr.op == Op::kReduceArgMax || expr.op == Op::kReduceArgMin;
+    const bool is_arg = is_arg_reduction(expr.op);
     bytes += bytes_of(kernel.exprs[size_t(expr.arguments[0])].type) + (is_arg ? 8 : 0);
   }
   return (bytes + 3) / 4;

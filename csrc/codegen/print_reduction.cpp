@@ -88,7 +88,7 @@ ReductionPrinter::ReductionPrinter(const PrintContext& context, ExprId reduction
 }
 
 bool ReductionPrinter::is_arg() const {
-  return expr_.op == Op::kReduceArgMax || expr_.op == Op::kReduceArgMin;
+  return is_arg_reduction(expr_.op);
 }
 
 std::string ReductionPrinter::numbered(const char* family, int copy) const {

@@ -9,13 +9,6 @@
 #include "codegen/print_tiles.h"
 
 namespace torch_lazy::codegen {
-namespace {
-
-bool is_arg(Op op) {
-  return op == Op::kReduceArgMax || op == Op::kReduceArgMin;
-}
-
-}  // namespace
 
 void NestPrinter::print_reduction_range() {
   const Kernel& kernel = context_.kernel;
@@ -239,7 +232,7 @@ void NestPrinter::print_innermost(const Sweep& sweep, const Reductions& reductio
 int NestPrinter::sweep_copies(const Sweep& sweep) const {
   if (context_.is_cuda() || context_.is_jammed() || sweep.reductions.empty()) return 1;
   for (ExprId id : sweep.reductions) {
-    if (is_arg(context_.kernel.exprs[id].op)) return 1;
+    if (is_arg_reduction(context_.kernel.exprs[id].op)) return 1;
   }
   const int cost = cost_of(context_.kernel, sweep);
   return copies_within(context_.kernel.reduction.back(), cost <= 4 ? 2 : 1, context_.target.lanes);
@@ -258,7 +251,7 @@ bool NestPrinter::is_staged(const Sweep& sweep) const {
 bool NestPrinter::needs_flat_index(const Sweep& sweep) const {
   if (!sweep.reloaded.empty() || !sweep.spilled.empty()) return true;
   return std::any_of(sweep.reductions.begin(), sweep.reductions.end(),
-                     [&](ExprId id) { return is_arg(context_.kernel.exprs[id].op); });
+                     [&](ExprId id) { return is_arg_reduction(context_.kernel.exprs[id].op); });
 }
 
 // The flattened index of the innermost loop's first step, where there are loops around it.

@@ -177,7 +177,7 @@ class Chooser {
     int64_t bytes = 0;  // of shared memory for the folds: twice, and for arg reductions of indices
     for (const Expr& expr : kernel_.exprs) {
       if (!is_reduction(expr.op)) continue;
-      const bool is_arg = expr.op == Op::kReduceArgMax || expr.op == Op::kReduceArgMin;
+      const bool is_arg = is_arg_reduction(expr.op);
       bytes += int64_t{2} * kRowsOfThreads * loop_.columns() * (is_arg ? 16 : 8);
     }
     return steps() >= kStepsWorthSharing && number(kernel_.block) <= ThreadLoop::kColumns &&
