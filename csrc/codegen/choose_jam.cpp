@@ -59,12 +59,13 @@ class Chooser {
   // Where most loads are squares.
   Jam jam_of_squares() const {
     Jam best;
-    int64_t most = 0;
+    int64_t most = 0;  // registers that squares take for each of their vectors
     for (size_t dimension = 0; dimension + 1 < kernel_.parallel.size(); ++dimension) {
       if (number(kernel_.parallel[dimension]) < target_.lanes / kLeastOfASquare) continue;
       int64_t squares = 0;
       for (size_t id = 0; id < kernel_.exprs.size(); ++id)
-        squares += is_square_load(kernel_, ExprId(id), dimension);
+        if (is_square_load(kernel_, ExprId(id), dimension))
+          squares += bytes_of(kernel_.exprs[id].type) == 8 ? 2 : 1;
       if (squares <= most) continue;
       most = squares;
       best = {int(dimension), target_.lanes};

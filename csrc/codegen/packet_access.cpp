@@ -59,11 +59,8 @@ bool is_square_load(const Kernel& kernel, ExprId id, size_t dimension) {
   const Expr& expr = kernel.exprs[id];
   if (expr.op != Op::kLoad || expr.predicate != kNoPredicate || !expr.access.indirect.empty())
     return false;
-  const bool has_32_bits =
-      expr.type == Type::kInt32 || expr.type == Type::kFloat || is_low(expr.type);
   const Size apart = expr.access.strides[lane_dimension(kernel)];
-  return has_32_bits && expr.access.strides[dimension].is(1) &&
-         (apart.slot || apart.value > kWidestTile);
+  return expr.access.strides[dimension].is(1) && (apart.slot || apart.value > kWidestTile);
 }
 
 }  // namespace torch_lazy::codegen

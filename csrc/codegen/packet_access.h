@@ -29,7 +29,7 @@ bool is_transposed_load(const Kernel& kernel, ExprId id, size_t dimension,
                         const std::vector<Dimensions>& varying);
 
 // A load that a CPU's lanes make far apart and that is contiguous along `dimension`: squares of it
-// can be transposed in registers. Of types that have a register's 32 bits for each lane.
+// can be transposed in registers.
 bool is_square_load(const Kernel& kernel, ExprId id, size_t dimension);
 
 }  // namespace torch_lazy::codegen

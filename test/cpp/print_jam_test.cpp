@@ -117,7 +117,8 @@ TEST(Jam, OfMaximaOverDifferences) {
 // `steps` are as many as the lanes of one of the targets: it transposes squares in registers, the
 // others load elements one by one.
 TEST(Jam, OfAMatrixThatIsTransposed) {
-  for (const Type type : {Type::kFloat, Type::kInt32, Type::kHalf}) {
+  for (const Type type :
+       {Type::kFloat, Type::kInt32, Type::kHalf, Type::kDouble, Type::kInt64, Type::kUInt8}) {
     for (const int steps : {4, 8, 16}) {
       LoopBuilder builder(Axis::kParallel, {slot(0), slot(1)}, {}, Size::constant(64));
       builder.kernel.size_slots = 2;
