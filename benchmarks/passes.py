@@ -30,6 +30,7 @@ PASSES = (
     "graph",
     "functionalize",
     "decompose",
+    "add_pieces",
     "simplify",
     "read",
     "fuse",

@@ -160,8 +160,8 @@ bool constant_pad(Decomposition& d) {
 // ---- Gradients of views ----
 
 void add_view_backward_rules(RuleTable& table) {
-  const auto scatter = [](Decomposition& d, c10::IntArrayRef strides, int64_t offset) {
-    const Term grad = d.tensor(0);
+  const auto scatter = [](Decomposition& d, const Term& grad, c10::IntArrayRef strides,
+                          int64_t offset) {
     const Term zeros = d.full(0, d.output());
     return d.finish(scatter_view(zeros, grad, grad.info().sizes, strides, offset));
   };
@@ -174,15 +174,13 @@ void add_view_backward_rules(RuleTable& table) {
     std::vector<int64_t> strides = type.strides;
     const int64_t offset = start * strides[dim];
     strides[dim] *= d.integer(5);
-    return scatter(d, strides, offset);
+    return scatter(d, d.tensor(0), strides, offset);
   };
   table["select_backward"] = [=](Decomposition& d) {
     const TensorInfo type = d.output();
     const size_t dim = size_t(wrap(d.integer(2), type.dims()));
-    std::vector<int64_t> strides = type.strides;
-    const int64_t offset = wrap(d.integer(3), type.sizes[dim]) * strides[dim];
-    strides.erase(strides.begin() + int64_t(dim));
-    return scatter(d, strides, offset);
+    const int64_t offset = wrap(d.integer(3), type.sizes[dim]) * type.strides[dim];
+    return scatter(d, unsqueeze(d.tensor(0), {int64_t(dim)}), type.strides, offset);
   };
   table["diagonal_backward"] = [=](Decomposition& d) {
     const TensorInfo type = d.output();
@@ -193,7 +191,7 @@ void add_view_backward_rules(RuleTable& table) {
     strides.erase(strides.begin() + std::max(first, second));
     strides.erase(strides.begin() + std::min(first, second));
     strides.push_back(row + column);
-    return scatter(d, strides, shift >= 0 ? shift * column : -shift * row);
+    return scatter(d, d.tensor(0), strides, shift >= 0 ? shift * column : -shift * row);
   };
 }
 

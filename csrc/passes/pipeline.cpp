@@ -7,6 +7,7 @@
 #include "base/pass_times.h"
 #include "ir/print.h"
 #include "ir/verify_graph.h"
+#include "passes/add_pieces.h"
 #include "passes/choose_joins.h"
 #include "passes/choose_writes.h"
 #include "passes/decompose.h"
@@ -86,6 +87,7 @@ CoreGraph core_graph_of(const Graph& recorded, const std::vector<GraphInput>& in
   std::vector<int64_t> offsets;
   for (const GraphInput& input : inputs) offsets.push_back(input.offset);
   pipeline.run("decompose", [&](auto graph) { return decompose(std::move(graph), offsets); });
+  pipeline.run("add_pieces", [](auto graph) { return add_pieces(std::move(graph)); });
   pipeline.run("simplify", [&](auto graph) { return simplify(std::move(graph), offsets); });
   pipeline.run("choose_writes",
                [&](auto graph) { return choose_writes(std::move(graph), offsets); });

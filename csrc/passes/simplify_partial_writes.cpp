@@ -94,6 +94,16 @@ Value* part_of_cat(const Value* cat, const Layout& region) {
   return nullptr;
 }
 
+// As a full tensor is, but with `size` elements along the dimension.
+Value* slice_of_full(GraphBuilder& builder, Value* full, size_t dim, int64_t size) {
+  TensorInfo info = info_of(full);
+  info.sizes[dim] = size;
+  info.strides = contiguous_strides(info.sizes);
+  std::vector<Value*> inputs = full->node()->inputs().vec();
+  inputs[0] = builder.integers(info.sizes);
+  return builder.call_like(full->node(), inputs, info);
+}
+
 bool is_written_further(const Value* value) {
   return std::any_of(value->uses().begin(), value->uses().end(), [](const torch::jit::Use& use) {
     return use.offset == 0 && use.user->kind() == c10::aten::as_strided_scatter;
@@ -126,8 +136,10 @@ Value* cat_of_writes(GraphBuilder& builder, Node* write) {
   std::optional<size_t> dim;
   std::vector<Part> parts;
   int64_t left = 1;
-  for (Value* value = write->output(); left > 0; value = value->node()->input(0)) {
+  Value* value = write->output();
+  for (; left > 0; value = value->node()->input(0)) {
     const auto region = written_region(value);
+    if (!region && parts.size() > 1 && value->node()->kind() == c10::aten::full) break;
     auto part = region ? slice_of(whole, *region, dim) : std::nullopt;
     if (!part) return nullptr;
     part->source = value->node()->input(1);
@@ -136,14 +148,16 @@ Value* cat_of_writes(GraphBuilder& builder, Node* write) {
   }
   std::sort(parts.begin(), parts.end(),
             [](const Part& a, const Part& b) { return a.begin < b.begin; });
+  parts.push_back({whole.sizes[*dim], whole.sizes[*dim]});
   int64_t end = 0;
   std::vector<Value*> sources;
   for (const Part& part : parts) {
-    if (part.begin != end) return nullptr;
+    if (part.begin < end) return nullptr;
+    if (part.begin > end) sources.push_back(slice_of_full(builder, value, *dim, part.begin - end));
+    if (part.source) sources.push_back(part.source);
     end = part.end;
-    sources.push_back(part.source);
   }
-  return end == whole.sizes[*dim] ? builder.cat(sources, int64_t(*dim), whole) : nullptr;
+  return builder.cat(sources, int64_t(*dim), whole);
 }
 
 Value* without_covered_write(GraphBuilder& builder, Node* write) {

@@ -23,7 +23,8 @@ std::optional<Layout> written_region(const torch::jit::Value* value);
 torch::jit::Value* read_past_writes(GraphBuilder& builder, torch::jit::Node* view);
 
 // The cat of what the last of several partial writes and those before it wrote, where that is all
-// of the value: a cell that activates the chunks of its gates in place. Else null.
+// of the value, or all else is one number: a cell that activates the chunks of its gates in place.
+// Else null.
 torch::jit::Value* cat_of_writes(GraphBuilder& builder, torch::jit::Node* write);
 
 // Of a partial write on top of one that it covers: it alone. Else null.
