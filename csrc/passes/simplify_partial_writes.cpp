@@ -148,11 +148,12 @@ Value* cat_of_writes(GraphBuilder& builder, Node* write) {
   }
   std::sort(parts.begin(), parts.end(),
             [](const Part& a, const Part& b) { return a.begin < b.begin; });
+  for (size_t i = 1; i < parts.size(); ++i)
+    if (parts[i].begin < parts[i - 1].end) return nullptr;
   parts.push_back({whole.sizes[*dim], whole.sizes[*dim]});
   int64_t end = 0;
   std::vector<Value*> sources;
   for (const Part& part : parts) {
-    if (part.begin < end) return nullptr;
     if (part.begin > end) sources.push_back(slice_of_full(builder, value, *dim, part.begin - end));
     if (part.source) sources.push_back(part.source);
     end = part.end;

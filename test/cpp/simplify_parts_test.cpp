@@ -50,6 +50,37 @@ TEST(Simplify, PartialWritesOfAllAreACat) {
   graph.expect_same_results();
 }
 
+TEST(Simplify, PartialWritesOfAFullTensorAreACatWithWhatIsLeftOfIt) {
+  const Simplified graph(kOneWrite + R"(
+  %sizes : int[] = prim::Constant[value=[2, 3]]()
+  %dtype : int = prim::Constant[value=6]()
+  %full : M = aten::full(%sizes, %half, %dtype, %none, %none, %none)
+  %u : Float(2, 1, strides=[1, 1], device=cpu) = aten::abs(%w0)
+  %f0 : M = aten::as_strided_scatter(%full, %w0, %column, %strides, %zero)
+  %f2 : M = aten::as_strided_scatter(%f0, %u, %column, %strides, %two)
+  return (%f2))");
+
+  EXPECT_EQ(graph.operators(), (Names{"exp", "as_strided", "neg", "abs", "full", "cat"}));
+  graph.expect_same_results();
+}
+
+TEST(Simplify, PartialWritesOfAFullTensorThatMeetAreNoCat) {
+  const Simplified graph(kOneWrite + R"(
+  %sizes : int[] = prim::Constant[value=[2, 3]]()
+  %dtype : int = prim::Constant[value=6]()
+  %full : M = aten::full(%sizes, %half, %dtype, %none, %none, %none)
+  %v1 : Float(2, 2, strides=[3, 1], device=cpu) = aten::as_strided(%e, %columns, %strides, %one)
+  %w1 : Float(2, 2, strides=[2, 1], device=cpu) = aten::tanh(%v1)
+  %w2 : Float(2, 2, strides=[2, 1], device=cpu) = aten::neg(%w1)
+  %f1 : M = aten::as_strided_scatter(%full, %w1, %columns, %strides, %zero)
+  %f2 : M = aten::as_strided_scatter(%f1, %w2, %columns, %strides, %one)
+  return (%f2))");
+
+  EXPECT_EQ(graph.operators(), (Names{"exp", "full", "as_strided", "tanh", "neg",
+                                      "as_strided_scatter", "as_strided_scatter"}));
+  graph.expect_same_results();
+}
+
 TEST(Simplify, PartialWritesThatMeetAreNoCat) {
   const Simplified graph(kOneWrite + R"(
   %row : int[] = prim::Constant[value=[1, 3]]()
