@@ -37,7 +37,7 @@ class Chooser {
 
   Jam choose() const {
     // Addresses that an index moves are known later than the others.
-    if (has_indices(kernel_)) return {};
+    if (has_indices(kernel_) || has_scans(kernel_.exprs)) return {};
     if (kernel_.reduction.empty()) return jam_of_squares();
     Jam best;
     if (!is_one_sweep_of_reductions()) return best;

@@ -63,7 +63,8 @@ class Estimate {
       if (along_reduction && is_reduction(expr.op)) cost += items * kOverLanesCost;
       const AxisSet varying =
           is_reduction(expr.op) ? varying_[size_t(expr.arguments[0])] : varying_[i];
-      double once = is_reduction(expr.op) ? cost_of_step(choice) : cost_of(expr);
+      const bool one_step = is_reduction(expr.op) || (is_scan(expr.op) && !along_reduction);
+      double once = one_step ? cost_of_step(choice) : cost_of(expr);
       if (expr.op == Op::kLoad) once += cost_of_strides(expr.access, expr.type, choice);
       cost += once * evaluations(varying, choice, items);
     }

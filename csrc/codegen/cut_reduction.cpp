@@ -281,7 +281,7 @@ Chunks divided(const Draft& draft, size_t axis, int64_t chunks) {
 
 std::optional<Chunks> chunks_of_long_reduction(const Draft& draft, Axis lanes, bool for_cuda) {
   const size_t parallel = parallel_count(draft);
-  if (parallel == draft.extents.size() || !can_be_cut(draft)) return {};
+  if (parallel == draft.extents.size() || has_scans(draft.exprs) || !can_be_cut(draft)) return {};
   const c10::ArrayRef<int64_t> extents(draft.extents);
   const int64_t steps = c10::multiply_integers(extents.slice(parallel));
   const bool several = extents.size() > parallel + 1;

@@ -71,6 +71,7 @@ std::vector<AxisSet> varying_axes(const Draft& draft) {
     }
     if (expr.op == Op::kIndex) set |= AxisSet(1) << expr.dimension;
     if (is_reduction(expr.op)) set &= ~reduced;
+    if (is_scan(expr.op)) set |= reduced;
     varying[i] = set;
   }
   return varying;

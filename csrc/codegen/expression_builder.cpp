@@ -209,6 +209,8 @@ class ExpressionBuilder {
         return range_element(draft_, *node, index_of(draft_, map[0]), type_of(value.dtype));
       case CoreKind::kReduction:
         return reduce(id, *node, map, self);
+      case CoreKind::kScan:
+        return scan(id, *node, map, self);
       case CoreKind::kGather:
         return gather(*node, map, self);
       case CoreKind::kJoin:
@@ -342,6 +344,19 @@ class ExpressionBuilder {
       return cast(draft_, truth ? cast(draft_, argument, Type::kBool) : argument, result);
     }
     return reduction(draft_, node.op, result, evaluate(node.inputs[0], inner, self));
+  }
+
+  // As a reduction: steps are made one after the other, at the point where the loops are.
+  ExprId scan(ValueId id, const CoreNode& node, const IndexMap& map, NodeId self) {
+    if (predicate_ != kNoPredicate || !(map == own_map(id, self))) throw Unexpressible{self, true};
+    const Type result = type_of(graph_.values[size_t(id)].dtype);
+    // As ATen's kernels on the CPU.
+    const Type computed = is_low(result)           ? Type::kFloat
+                          : result == Type::kFloat ? Type::kDouble
+                                                   : result;
+    const ExprId argument = cast(draft_, evaluate(node.inputs[0], map, self), result);
+    return cast(draft_, operation(draft_, node.op, computed, {cast(draft_, argument, computed)}),
+                result);
   }
 
   // A device that would have to be waited for checks indices itself.

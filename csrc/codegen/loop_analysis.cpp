@@ -32,6 +32,10 @@ bool is_arg_reduction(Op op) {
   return op == Op::kReduceArgMax || op == Op::kReduceArgMin;
 }
 
+bool has_scans(const std::vector<Expr>& exprs) {
+  return std::ranges::any_of(exprs, is_scan, &Expr::op);
+}
+
 bool is_floating_sum(const Expr& expr) {
   return expr.op == Op::kReduceSum && is_floating(expr.type);
 }
@@ -68,6 +72,7 @@ std::vector<Dimensions> varying_dimensions(const Kernel& kernel) {
     for (ExprId operand : operands_of(expr)) of_expr |= dimensions[operand];
     if (expr.op == Op::kIndex) of_expr |= dimension_bit(expr.dimension);
     if (is_reduction(expr.op)) of_expr &= ~reduction;
+    if (is_scan(expr.op)) of_expr |= reduction;
     dimensions.push_back(of_expr);
   }
   return dimensions;

@@ -32,6 +32,8 @@ constexpr int64_t kWidestTile = 8;
 // A reduction to the index of the greatest or least.
 bool is_arg_reduction(Op op);
 
+bool has_scans(const std::vector<Expr>& exprs);
+
 // A sum of floating numbers. Where one accumulator would add up more of them than kBlockSteps, a
 // power of two, one after the other, the sum is kept in two stages (print_reduction.h).
 bool is_floating_sum(const Expr& expr);
@@ -45,7 +47,7 @@ std::vector<ExprId> operands_of(const Store& store);
 Dimensions varying_dimensions(const Access& access, const std::vector<Dimensions>& of_exprs);
 
 // Along which dimensions each expression may change. A reduction never varies along the
-// reduction dimensions.
+// reduction dimensions, a scan always does.
 std::vector<Dimensions> varying_dimensions(const Kernel& kernel);
 
 // How many reductions must be complete, one after the other, before each expression can be

@@ -204,7 +204,15 @@ class Verifier {
       require(!kernel_.reduction.empty(),
               "is a reduction in a kernel without reduction dimensions");
     }
+    if (is_scan(expr.op)) check_scan();
     check_types(expr);
+  }
+
+  void check_scan() const {
+    require(kernel_.reduction.size() == 1 && kernel_.reduction_total.is(0),
+            "is a scan in a kernel that has not one reduction dimension, whole");
+    require(kernel_.jam.steps == 1 && kernel_.instances == 1 && !kernel_.thread_loop.flat,
+            "is a scan but steps are jammed, batched or shared");
   }
 
   void check_types(const Expr& expr) const {

@@ -45,6 +45,8 @@ constexpr std::string_view kCpuText[] = {
     ,
 #include "codegen/prelude/cpu_reduce.inc"
     ,
+#include "codegen/prelude/cpu_scan.inc"
+    ,
 #include "codegen/prelude/cpu_math_float.inc"
     ,
 #include "codegen/prelude/cpu_sleef.inc"

@@ -6,6 +6,7 @@
 #include "codegen/print_expr.h"
 #include "codegen/print_jam.h"
 #include "codegen/print_nest.h"
+#include "codegen/print_scan.h"
 #include "codegen/print_tiles.h"
 
 namespace torch_lazy::codegen {
@@ -51,6 +52,7 @@ void NestPrinter::print_sweep(size_t number, const Body& tile) {
   for (ExprId id : sweep.reductions) reductions.emplace_back(context_, id, copies, staged);
 
   for (const auto& reduction : reductions) reduction.declare(reduction_.first, out_);
+  declare_scans(context_, sweep, copies, out_);
   print_tiles_to_store(sweep);
   const Kernel& kernel = context_.kernel;
   const std::string index_type = context_.index_type();
@@ -166,6 +168,10 @@ void NestPrinter::print_sweep_exprs(const Sweep& sweep, size_t depth, const Body
 
 void NestPrinter::print_value(ExprId id, const Body& body) {
   if (context_.is_added_product(id)) return;
+  if (is_scan(context_.kernel.exprs[id].op)) {
+    print_scan(context_, id, body, out_);
+    return;
+  }
   if (!context_.is_vector(id)) {
     print_scalar_expr(context_, accesses_, id, out_);
     return;

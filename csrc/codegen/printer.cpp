@@ -1,6 +1,7 @@
 #include "codegen/printer.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "base/debug.h"
 #include "codegen/print_arguments.h"
@@ -40,6 +41,9 @@ int64_t scratch_bytes(uint32_t scratch_values, int64_t elements) {
 PrintedKernel print_kernel(const Kernel& kernel, const Target& target) {
   if (verifies_passes()) verify(kernel);
   const bool cuda = target.kind == Target::Kind::kCuda;
+  if (cuda && has_scans(kernel.exprs))
+    throw std::invalid_argument("kernel '" + kernel.name +
+                                "' has a scan, which no GPU's threads share");
   const Schedule schedule = make_schedule(kernel, spilling_of(kernel, cuda));
   std::set<std::string> functions;
   PrintContext context = make_context(kernel, target, schedule, functions);

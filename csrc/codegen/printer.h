@@ -53,6 +53,7 @@ struct PrintedKernel {
 TORCH_LAZY_API int64_t scratch_bytes(uint32_t scratch_values, int64_t elements);
 
 // The kernel must pass verify(), which is called where verifies_passes() (base/debug.h).
+// Raises std::invalid_argument for CUDA and a kernel with scans.
 TORCH_LAZY_API PrintedKernel print_kernel(const Kernel& kernel, const Target& target);
 
 }  // namespace torch_lazy::codegen

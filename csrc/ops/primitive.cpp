@@ -87,6 +87,8 @@ constexpr OpInfo kOps[] = {
     {"copy_sign", 2},
     {"philox_uniform", 2},
     {"within", 4},
+    {"scan_sum", 1},
+    {"scan_prod", 1},
     {"reduce_sum", 1},
     {"reduce_prod", 1},
     {"reduce_min", 1},
@@ -124,6 +126,9 @@ int64_t bytes_of(Type type) {
 }
 int argument_count(Op op) {
   return kOps[static_cast<size_t>(op)].arguments;
+}
+bool is_scan(Op op) {
+  return op == Op::kScanSum || op == Op::kScanProd;
 }
 bool is_reduction(Op op) {
   return op >= Op::kReduceSum;
@@ -204,6 +209,8 @@ int cost_of(Op op) {
     case Op::kRsqrt:
     case Op::kDivTrunc:
     case Op::kDivFloor:
+    case Op::kScanSum:  // over the lanes of a vector
+    case Op::kScanProd:
       return 10;
     case Op::kRemainder:
     case Op::kFmod:

@@ -123,6 +123,10 @@ enum class Op : uint8_t {
   // kInt64: the first operand where it is in [0, second). Elsewhere 0, and the fourth operand is
   // stored at the address that the third one holds; for devices that tell of bad indices late.
   kWithin,
+  // Along the one reduction dimension: of the argument up to this step, which is included. The
+  // result varies along it. The order of additions is not specified.
+  kScanSum,
+  kScanProd,
   // Over all reduction dimensions; the argument varies along them, the result does not. kFloat sums
   // are kept in several accumulators; the order of additions is not specified.
   kReduceSum,
@@ -143,6 +147,7 @@ const char* name_of(Op op);
 const char* name_of(Type type);  // "float", "bfloat16"
 int64_t bytes_of(Type type);
 int argument_count(Op op);
+bool is_scan(Op op);
 bool is_reduction(Op op);
 // Of integers, where the second is 0 or, as an exponent, negative.
 bool may_raise_on_integers(Op op);

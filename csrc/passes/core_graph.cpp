@@ -172,6 +172,9 @@ class Reader {
       case CoreKind::kReduction:
         read_reduction(jit_node, node);
         break;
+      case CoreKind::kScan:
+        read_scan(jit_node, node);
+        break;
       case CoreKind::kFill:
         read_number(jit_node, 1, node, node.number);
         break;
@@ -246,6 +249,19 @@ class Reader {
     // An index counts along one dimension.
     const bool index = node.op == Op::kReduceArgMax || node.op == Op::kReduceArgMin;
     if ((index && list.size() != 1) || rank == 0) node.kind = CoreKind::kLibrary;
+  }
+
+  void read_scan(const Node& jit_node, CoreNode& node) {
+    if (!jit_node.hasAttribute(kKernelAttribute)) {
+      node.kind = CoreKind::kLibrary;
+      return;
+    }
+    const Extents& sizes = core_.values[size_t(node.inputs[0])].sizes;
+    const int64_t dim = constant_value(jit_node.input(1))->toInt();
+    node.dims = {dim < 0 ? dim + int64_t(sizes.size()) : dim};
+    if (sizes[size_t(node.dims[0])] != 1) return;
+    node.kind = CoreKind::kCopy;
+    node.op = Op::kCast;
   }
 
   void read_gather(const Node& jit_node, const std::string& name, CoreNode& node) {

@@ -33,6 +33,7 @@ enum class CoreKind : uint8_t {
   kView,       // as_strided: `layout`
   kScatter,    // as_strided_scatter(base, source): `layout`
   kReduction,  // `op` over `dims` of the input
+  kScan,       // `op` along `dims[0]` of the input
   kGather,     // an input indexed by another along dimension `dims[0]`, see `gather`
   kCat,        // along `dims[0]`
   kFlip,       // the input read from its end along the dimensions `flipped`

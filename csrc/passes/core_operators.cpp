@@ -89,6 +89,8 @@ constexpr Entry kOthers[] = {
     {"aten::all.dim", {CoreKind::kReduction, Op::kReduceAnd, 1}},
     {"aten::argmax", {CoreKind::kReduction, Op::kReduceArgMax, 1}},
     {"aten::argmin", {CoreKind::kReduction, Op::kReduceArgMin, 1}},
+    {"aten::cumsum", {CoreKind::kScan, Op::kScanSum, 1}},
+    {"aten::cumprod", {CoreKind::kScan, Op::kScanProd, 1}},
 };
 
 std::unordered_map<std::string, CoreOperator> make_table() {

@@ -14,6 +14,7 @@ bool is_fusable(CoreKind kind) {
     case CoreKind::kFill:
     case CoreKind::kArange:
     case CoreKind::kReduction:
+    case CoreKind::kScan:
     case CoreKind::kGather:
     case CoreKind::kJoin:
       return true;
@@ -24,7 +25,8 @@ bool is_fusable(CoreKind kind) {
 
 const CoreOperator* fusable_operator(const torch::jit::Node* node) {
   const CoreOperator* const core = find_core_operator(operator_name(node));
-  return core && is_fusable(core->kind) ? core : nullptr;
+  if (!core || !is_fusable(core->kind)) return nullptr;
+  return core->kind != CoreKind::kScan || node->hasAttribute(kKernelAttribute) ? core : nullptr;
 }
 
 bool is_for_kernels(const torch::jit::Node& node) {

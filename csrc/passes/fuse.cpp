@@ -35,7 +35,7 @@ struct OpenGroup {
   bool closed = false;      // read by a node outside
   NodeId position = kNoId;  // where it runs: its last member that joined before it was closed
   std::unordered_set<ValueId> inputs;
-  std::unordered_set<NodeId> after;  // members that are, or follow from, a reduction
+  std::unordered_set<NodeId> after;  // members that are, or follow from, a reduction or scan
 };
 
 class Fuser {
@@ -55,6 +55,10 @@ class Fuser {
  private:
   const CoreNode& node(NodeId id) const { return graph_.nodes[size_t(id)]; }
   const CoreValue& value(ValueId id) const { return graph_.values[size_t(id)]; }
+
+  bool accumulates(NodeId id) const {
+    return node(id).kind == CoreKind::kReduction || node(id).kind == CoreKind::kScan;
+  }
 
   // ---- Reading ----
 
@@ -233,7 +237,7 @@ class Fuser {
     // Of all that would be one group, the node included; an input of two of them counts twice. What
     // is made for a reduction only takes part if that can as well, or all of it would be stored.
     size_t nodes = group.nodes.size() + 1, inputs = group.inputs.size() + read.size();
-    size_t reductions = group.reductions + (node(id).kind == CoreKind::kReduction);
+    size_t reductions = group.reductions + accumulates(id);
     if (is_made_for_reduction(id)) {
       ++reductions;
       nodes += kMostNodesBeforeReduction;
@@ -318,8 +322,8 @@ class Fuser {
       for (size_t d = 0; d < group.domain.size(); ++d)
         if (!group.reduced[d]) group.parallel.push_back(group.domain[d]);
     }
-    group.reductions += node(id).kind == CoreKind::kReduction;
-    bool after = node(id).kind == CoreKind::kReduction;
+    group.reductions += accumulates(id);
+    bool after = accumulates(id);
     for (const ValueId source : read) {
       const NodeId producer = value(source).producer;
       if (producer == kNoId || group_of_[size_t(producer)] != index)
@@ -383,7 +387,7 @@ class Fuser {
     OpenGroup group;
     group.nodes = {id};
     group.domain = space.sizes;
-    group.reductions = node(id).kind == CoreKind::kReduction;
+    group.reductions = accumulates(id);
     group.inputs.insert(read.begin(), read.end());
     return group;
   }

@@ -34,7 +34,7 @@ std::string name_of(const CoreGraph& graph, ValueId id) {
 
 Space space_of(const CoreGraph& graph, const CoreNode& node) {
   Space space;
-  if (node.kind != CoreKind::kReduction) {
+  if (node.kind != CoreKind::kReduction && node.kind != CoreKind::kScan) {
     space.sizes = without_ones(graph.values[size_t(node.outputs[0])].sizes);
     return space;
   }

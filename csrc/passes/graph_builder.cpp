@@ -20,6 +20,7 @@ using torch::jit::Value;
 
 const c10::Symbol kOriginAttribute = c10::Symbol::attr("origin");
 const c10::Symbol kLibraryAttribute = c10::Symbol::attr("library");
+const c10::Symbol kKernelAttribute = c10::Symbol::attr("kernel");
 
 // ---- Types ----
 

@@ -19,6 +19,9 @@ extern const c10::Symbol kOriginAttribute;
 // Integer attribute (`attr::library`) of nodes that no rule takes apart and no kernel computes,
 // although they could.
 extern const c10::Symbol kLibraryAttribute;
+// Integer attribute (`attr::kernel`) of nodes that kernels of the backend compute, where not every
+// backend's could.
+extern const c10::Symbol kKernelAttribute;
 
 // What the type of a tensor value says.
 struct TensorInfo {

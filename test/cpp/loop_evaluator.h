@@ -97,7 +97,19 @@ class LoopEvaluator {
       if (!reduction_values_[id]) reduction_values_[id] = reduce(expr);
       return *reduction_values_[id];
     }
-    return round_to(expr.type, evaluate(expr));
+    return round_to(expr.type, is_scan(expr.op) ? scan(expr) : evaluate(expr));
+  }
+
+  // Of the steps up to the one at hand.
+  Number scan(const Expr& expr) {
+    const size_t along = kernel_.parallel.size();
+    const int64_t last = index_[along];
+    const bool sums = expr.op == Op::kScanSum;
+    Number total = identity(sums ? Op::kReduceSum : Op::kReduceProd, expr.type);
+    for (index_[along] = 0; index_[along] <= last; ++index_[along])
+      total = binary(sums ? Op::kAdd : Op::kMul, expr.type, total, value(expr.arguments[0]));
+    index_[along] = last;
+    return total;
   }
 
   Number reduce(const Expr& expr) {

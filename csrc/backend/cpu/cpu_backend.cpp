@@ -27,6 +27,7 @@
 #include "passes/decompose_attention.h"
 #include "passes/multiply_in_kernels.h"
 #include "passes/pipeline.h"
+#include "passes/scan_in_kernels.h"
 #include "plan/executor.h"
 #include "plan/make_plan.h"
 
@@ -75,10 +76,12 @@ CpuKernel compile(const codegen::LoweredKernel& lowered, const codegen::Target& 
   return kernel;
 }
 
-// Who computes which matrix products. Under deterministic algorithms all are eager's.
-GraphPass products(const CompileOptions& options, int lanes) {
-  if (options.deterministic) return {};
+// Which scans and matrix products kernels compute, and who computes the others. Under deterministic
+// algorithms all products are eager's.
+GraphPass choose_kernels(const CompileOptions& options, int lanes) {
   return [&options, lanes](std::shared_ptr<torch::jit::Graph> graph) {
+    graph = scan_in_kernels(std::move(graph));
+    if (options.deterministic) return graph;
     std::vector<int64_t> offsets;
     for (const GraphInput& input : options.inputs) offsets.push_back(input.offset);
     const bool has_onednn = onednn_multiplies_faster() && at::globalContext().userEnabledMkldnn();
@@ -95,8 +98,8 @@ class CpuBackend final : public Backend {
   std::shared_ptr<Executable> compile(std::shared_ptr<torch::jit::Graph> graph,
                                       const CompileOptions& options) override {
     const codegen::Target machine = target();
-    const CoreGraph core = core_graph_of(*graph, options.inputs, products(options, machine.lanes),
-                                         options.library_operations);
+    const CoreGraph core = core_graph_of(
+        *graph, options.inputs, choose_kernels(options, machine.lanes), options.library_operations);
     Plan plan = make_plan(
         core, options.inputs,
         {machine.lanes, at::get_num_threads(), config().rematerialize_bytes, options.verify});
