@@ -237,8 +237,8 @@ class Functionalizer {
       Value* source = argument(sources[i], node);
       const TensorInfo to = contents_.type_to_write(place);
       const TensorInfo given = info_of(source);
-      if (to.device != given.device) unsupported(node, "it copies from another device");
-      if (given.dtype != to.dtype) {
+      if (given.device != to.device) source = uploaded(source, to);
+      if (info_of(source).dtype != to.dtype) {
         source = builder_.to(source, to.dtype);
         // What was just made may as well lie where it is going.
         if (given.sizes == to.sizes && source->node()->kind() == c10::aten::_to_copy)
@@ -246,6 +246,21 @@ class Functionalizer {
       }
       contents_.write(place, builder_.expand(source, to.sizes), origin_);
     }
+  }
+
+  // On the device and in the dtype of what it is copied to.
+  Value* uploaded(Value* source, const TensorInfo& to) {
+    const TensorInfo given = info_of(source);
+    TensorInfo made{to.dtype, to.device, given.sizes, {}};
+    made.strides = pointwise_strides(made.sizes, {&given});
+    Value* const no = builder_.none();
+    Value* const copy =
+        builder_.call("aten::_to_copy", "",
+                      {source, builder_.integer(int64_t(made.dtype)), no,
+                       builder_.device_argument(made.device), no, builder_.boolean(false), no},
+                      made);
+    copy->node()->i_(kLibraryAttribute, 1);  // a kernel reads memory of its own device
+    return copy;
   }
 
   void add_fills(const Node& node) {
