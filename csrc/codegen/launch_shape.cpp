@@ -45,8 +45,7 @@ LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits) 
   if (loop.rows > 1) return of_blocks(loop.columns(), loop.rows, items, device_threads);
   const int64_t elements = elements_along_lanes(lowered);
   const int64_t at_once = std::max<int64_t>(int64_t{loop.packet} * loop.packets, kLeastElements);
-  const int64_t most = lowered.kernel.axis == Axis::kParallel ? most_threads(lowered.kernel)
-                                                              : ThreadLoop::kMostThreads;
+  const int64_t most = most_threads(lowered.kernel);
   int64_t x = kWarp;
   const auto can_double = [&](int64_t least_elements) {
     return x < most && elements > x * least_elements;

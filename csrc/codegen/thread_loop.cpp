@@ -20,6 +20,10 @@ constexpr int64_t kMostPacketElements = 8;
 // for memory only once, in few registers and little code.
 constexpr int64_t kParallelElements = 8;
 constexpr int64_t kRowElements = 16;
+// Of what a thread of a row loads before it computes, 4-byte values, and with how many of them it
+// has no more registers than the 64 that it has in the largest block: more would be spilled.
+constexpr int64_t kMostLoadedValues = 32;
+constexpr int64_t kLoadedValuesOfLargestBlock = 16;
 constexpr int kCheapCost = 40;
 // Of a row that is held in registers. As many threads as a block may have have 64 registers each,
 // half as many threads twice as many.
@@ -51,6 +55,16 @@ constexpr int64_t kLeastLargeSquares = 1024;
 // A block that shares all steps has eight times as many threads or more, which is worth a division
 // for each index, and loads of single elements.
 constexpr int64_t kFewThreadsOfRow = ThreadLoop::kMostThreads / 8;
+
+// 4-byte values that an element of all packets is, at least one.
+int64_t values_of_packets(const Kernel& kernel) {
+  const std::vector<Dimensions> varying = varying_dimensions(kernel);
+  int64_t values = 0;
+  for (size_t i = 0; i < kernel.exprs.size(); ++i)
+    if (is_packet_load(kernel, static_cast<ExprId>(i), varying))
+      values += width_of(kernel.exprs[i].type);
+  return std::max<int64_t>(values, 1);
+}
 
 Dimensions varying_of(const Store& store, const std::vector<Dimensions>& varying) {
   Dimensions of_store = varying_dimensions(store.access, varying);
@@ -100,7 +114,8 @@ class Chooser {
     const Schedule schedule = make_schedule(kernel_, Spilling::kRegisters);
     if (schedule.sweeps.size() > 1) hold_row(schedule);
     if (schedule.sweeps.size() > 1 && !loop_.holds_row) hold_long_row();
-    if (!loop_.holds_row && cost() <= kCheapCost) set_packets(kRowElements);
+    if (!loop_.holds_row && cost() <= kCheapCost)
+      set_packets(std::min(kRowElements, kMostLoadedValues / values_of_packets(kernel_)));
     return loop_;
   }
 
@@ -393,8 +408,11 @@ int64_t shared_bytes(const Kernel& kernel) {
 int most_threads(const Kernel& kernel) {
   constexpr int kUsual = 256;
   if (kernel.axis == Axis::kParallel) return kUsual;
-  if (kernel.thread_loop.threads == 0) return ThreadLoop::kMostThreads;
-  return std::max(kUsual, kernel.thread_loop.threads);
+  const ThreadLoop& loop = kernel.thread_loop;
+  if (loop.threads > 0) return std::max(kUsual, loop.threads);
+  const int64_t loaded = int64_t{loop.packet} * loop.packets * values_of_packets(kernel);
+  const bool many = loop.packet > 1 && loaded > kLoadedValuesOfLargestBlock;
+  return many ? ThreadLoop::kMostThreads / 2 : ThreadLoop::kMostThreads;
 }
 
 }  // namespace torch_lazy::codegen

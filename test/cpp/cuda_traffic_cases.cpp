@@ -208,7 +208,19 @@ Record sum_of(std::vector<int64_t> sizes, int64_t dim, c10::ScalarType type = at
   return [=](TapeBuilder& w) { return Handles{sum(w, w.input(at::randn(sizes).to(type)), dim)}; };
 }
 
+// sum(a * b + c * d)
+Record sum_of_products(int64_t rows, int64_t columns, c10::ScalarType type) {
+  return [=](TapeBuilder& w) {
+    const auto input = [&] { return w.input(at::randn({rows, columns}).to(type)); };
+    const Handle first = mul(w, input(), input()), second = mul(w, input(), input());
+    return Handles{sum(w, w.call("aten::add", "Tensor", {first, second, 1})[0], 1)};
+  };
+}
+
 void add_sums(std::vector<TrafficCase>& cases) {
+  for (const c10::ScalarType type : {at::kFloat, at::kDouble})
+    cases.push_back({std::string("row sums of products ") + c10::toString(type),
+                     sum_of_products(64, 4096, type)});
   cases.push_back({"row sum", sum_of({128, 1000}, 1)});
   cases.push_back({"sums of few rows", sum_of({3, 70001}, 1), kUnaligned});
   cases.push_back({"sum of all", [](TapeBuilder& w) {
