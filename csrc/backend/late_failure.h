@@ -44,6 +44,12 @@ TORCH_LAZY_API std::function<void()> named(std::function<void()> command);
 // the device, on the thread that waited; raises what went wrong there since. Set once.
 TORCH_LAZY_API void set_late_failure_finder(void (*raise_found)());
 
+// A device did not take work that it was given: none of it has begun, and nothing that was given to
+// it before has failed. For backends to raise; the window's operations are then run instead.
+class TORCH_LAZY_API RefusedWork : public c10::Error {
+  using c10::Error::Error;
+};
+
 // ------------------------------------------------------------------- for the core
 
 // Raises what the finder has found. To be called after every wait for the device.

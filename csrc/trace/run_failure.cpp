@@ -28,6 +28,8 @@ std::exception_ptr device_error(const std::exception_ptr& error, c10::Device dev
     std::rethrow_exception(error);
   } catch (const c10::OutOfMemoryError&) {
     return nullptr;
+  } catch (const RefusedWork&) {
+    return nullptr;
   } catch (c10::Error& raised) {
     if (config().blocking) return with_location(error, operation);
     if (names_operation(raised)) return error;

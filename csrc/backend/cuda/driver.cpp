@@ -8,10 +8,18 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "backend/late_failure.h"
+
 namespace torch_lazy::cuda {
 namespace {
 
 constexpr int kOldestVersion = 12000;  // has cuLibraryLoadData
+constexpr unsigned kSharedBytesOfAnyKernel = 48 << 10;
+
+// CUDA_ERROR_INVALID_VALUE, _OUT_OF_MEMORY, _INVALID_IMAGE, _NO_BINARY_FOR_GPU, _INVALID_PTX,
+// _UNSUPPORTED_PTX_VERSION, _LAUNCH_OUT_OF_RESOURCES, _NOT_SUPPORTED: of the call alone. Others may
+// be of work that was given to the device before.
+constexpr std::array<Result, 8> kRefusals{1, 2, 200, 209, 218, 222, 701, 801};
 
 Driver open_driver() {
   Driver driver;
@@ -92,6 +100,8 @@ std::string describe(Result error) {
 void check(Result result, const std::string& what) {
   if (result == kSuccess) [[likely]]
     return;
+  if (std::ranges::find(kRefusals, result) != kRefusals.end())
+    throw RefusedWork({__func__, __FILE__, uint32_t(__LINE__)}, what + ": " + describe(result));
   TORCH_CHECK(result != kNotInitialized, what, ": ", describe(result),
               ". A child of fork() cannot use a device that its parent has used: start processes "
               "with torch.multiprocessing's method 'spawn'");
@@ -125,7 +135,14 @@ void allow_shared_bytes(Kernel kernel, unsigned bytes, c10::DeviceIndex device) 
   check(driver().kernel_attribute(&allowed, KernelAttribute::kMaxDynamicSharedBytes, kernel,
                                   handle_of(device)),
         "the shared memory of a kernel is not known");
-  if (unsigned(allowed) >= bytes) return;
+  // What drivers say is allowed before any was asked for is with or without what is declared.
+  int declared = 0;
+  check(driver().kernel_attribute(&declared, KernelAttribute::kSharedBytes, kernel,
+                                  handle_of(device)),
+        "the shared memory of a kernel is not known");
+  if (bytes + unsigned(declared) <= kSharedBytesOfAnyKernel) return;
+  const bool was_raised = unsigned(allowed) > kSharedBytesOfAnyKernel;
+  if (was_raised && unsigned(allowed) >= bytes) return;
   check(driver().set_kernel_attribute(KernelAttribute::kMaxDynamicSharedBytes, int(bytes), kernel,
                                       handle_of(device)),
         fmt::format("a kernel cannot have {} bytes of shared memory", bytes));
