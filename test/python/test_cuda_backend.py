@@ -170,3 +170,72 @@ if launches > 10:
 """
 
     assert run_on_device(script) == ["True {}"]
+
+
+def test_copies_from_the_host_into_what_a_window_makes_leave_its_kernels():
+    script = """
+import torch_lazy
+
+def program(device, rows, one):
+    padded = torch.zeros(4, 64, device=device)
+    padded[:, :48] = rows
+    padded[0, 0] = one
+    padded[2].copy_(rows[0].double().repeat(2)[:64])
+    padded[3].fill_(one)
+    return (padded.tanh() * 2 + 1).sum(1)
+for step in range(12):
+    rows, one = torch.randn(4, 48), torch.tensor(0.5 + step)
+    result = program("lazy", rows, one).cpu()
+    torch.lazy.wait_for_compiles()
+torch.testing.assert_close(result, program("cpu", rows, one))
+metrics = torch.lazy.metrics()
+print(metrics["windows"]["hot"] > 0, metrics["fallbacks"])
+"""
+
+    assert run_on_device(script) == ["True {}"]
+
+
+def test_a_kernel_that_the_device_refuses_is_replaced_by_the_operations():
+    script = """
+import warnings
+import torch_lazy
+
+warnings.simplefilter("ignore")
+for step in range(12):
+    x = torch.randn(8, 64)
+    on_lazy = x.to("lazy")
+    torch.lazy.synchronize()
+    if step >= 4:
+        fake_cuda.fail(launches=0)
+    result = (torch.softmax(on_lazy * 2, 1) + 1).cpu()
+    fake_cuda.fail()
+    torch.testing.assert_close(result, torch.softmax(x * 2, 1) + 1)
+    torch.lazy.wait_for_compiles()
+print(torch.lazy.metrics()["fallbacks"])
+"""
+
+    assert run_on_device(script) == ["{'window run again': 8}"]
+
+
+def test_an_index_of_the_greatest_of_many_among_few_is_the_librarys():
+    script = """
+import torch_lazy
+
+few, many = torch.randn(40000, 8), torch.randn(64, 3000)
+on_lazy = few.to("lazy"), many.to("lazy")
+def program(few, many):
+    return few.argmax(0), few.argmin(), many.argmax(1)
+for _ in range(6):
+    result = [value.cpu() for value in program(*on_lazy)]
+    torch.lazy.wait_for_compiles()
+print(all(map(torch.equal, result, program(few, many))))
+with torch.lazy.profile() as profile:
+    program(*on_lazy)
+    torch.lazy.synchronize()
+print(*sorted({step.name.split("_")[0] for step in profile.summary.steps}))
+"""
+
+    same, steps = run_on_device(script)
+
+    assert same == "True"
+    assert steps == "aten::argmax aten::argmin kernel"

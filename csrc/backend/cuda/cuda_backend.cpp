@@ -12,6 +12,7 @@
 #include "backend/cuda/cuda_launcher.h"
 #include "backend/cuda/driver.h"
 #include "backend/cuda/kernel_library.h"
+#include "backend/cuda/leave_to_library.h"
 #include "backend/cuda/nvrtc.h"
 #include "backend/cuda/random_kernels.h"
 #include "backend/registry.h"
@@ -81,8 +82,10 @@ class CudaBackend final : public Backend {
   std::shared_ptr<Executable> compile(std::shared_ptr<torch::jit::Graph> graph,
                                       const CompileOptions& options) override {
     const cuda::DeviceProperties& device = properties(options.device);
-    const CoreGraph core =
-        core_graph_of(*graph, options.inputs, GraphPass(), options.library_operations);
+    const GraphPass leave = [&](std::shared_ptr<torch::jit::Graph> functional) {
+      return cuda::leave_long_arg_reductions(std::move(functional), device.multiprocessors);
+    };
+    const CoreGraph core = core_graph_of(*graph, options.inputs, leave, options.library_operations);
     PlanOptions plan_options;
     plan_options.lanes = 32;
     plan_options.threads = device.multiprocessors;
