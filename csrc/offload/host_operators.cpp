@@ -97,7 +97,9 @@ at::Tensor& copy_(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
 }  // namespace
 
 // Where the CPU has a kernel it is run, and not the composite, which comes before a fallback. Other
-// composites run as they are, but for two that choose what they call by the device.
+// composites run as they are, but for two that choose what they call by the device. The CPU's
+// choice among its kernels of attention is none for the device, which composes it
+// (device/attention.cpp).
 void register_host_operators() {
   const auto boxed = [] { return torch::CppFunction::makeFromBoxedFunction<&run_on_host>(); };
   immortal_library(torch::Library::IMPL, "_", DispatchKey::PrivateUse1).fallback(boxed());
@@ -110,7 +112,8 @@ void register_host_operators() {
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     const auto op = dispatcher.findSchema(name);
-    if (name.getNamespace() == "aten" && op && op->hasKernelForDispatchKey(DispatchKey::CPU) &&
+    if (name.getNamespace() == "aten" && name.name != "aten::_fused_sdp_choice" && op &&
+        op->hasKernelForDispatchKey(DispatchKey::CPU) &&
         !op->hasKernelForDispatchKey(DispatchKey::PrivateUse1))
       aten.impl(c10::toString(name).c_str(), boxed());
   }

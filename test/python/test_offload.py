@@ -157,6 +157,30 @@ assert torch.equal(model.weight, back["weight"])
     assert printed.splitlines() == ["cpu lazy:0"]
 
 
+def test_attention_is_composed_of_what_the_device_has(offload_site):
+    script = """
+import torch
+from torch.nn import functional as F
+
+def run(device):
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True).to(device)
+    x = torch.randn(2, 5, 16).to(device)
+    layer(x).square().mean().backward()
+    attended = F.scaled_dot_product_attention(x, x, x, is_causal=True)
+    with torch.no_grad():
+        return [layer.eval()(x), attended, layer.linear1.weight.grad]
+
+for step in range(5):
+    actual = [value.cpu() for value in run("lazy")]
+    torch.lazy.wait_for_compiles()
+torch.testing.assert_close(actual, run("cpu"))
+print("equal")
+"""
+
+    assert run(offload_site, "-c", script, **BACKEND).splitlines() == ["equal"]
+
+
 def test_a_failure_of_the_device_is_raised_where_the_host_waits(offload_site):
     script = """
 x = torch.ones(4).to("lazy")
