@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from vendor import install
 
+from torch_lazy.conformance import runner
 from torch_lazy.conformance.page import Subject, page
 from torch_lazy.conformance.runner import run_section
-from torch_lazy.conformance.section import Options
+from torch_lazy.conformance.section import Options, Result
 from torch_lazy.conformance.sections import SECTIONS
 
 pytestmark = pytest.mark.recording
@@ -183,15 +184,49 @@ def test_an_unknown_section_or_item_is_told_what_there_is():
     assert item.stderr.startswith("section views has no item 'slice': --list --only views lists")
 
 
-def test_what_fails_without_the_backend_too_is_listed_and_is_no_failure_of_it():
-    options = Options("reference")
+def reported(monkeypatch, with_backend: dict[str, Result], without: dict[str, Result]):
+    """The report of a section whose items come to these results."""
+    tried = iter([with_backend, without])
+    monkeypatch.setattr(runner, "_tried", lambda *_: next(tried))
+    return run_section(SECTIONS["operators"], list(with_backend), Options("reference"))
 
-    report = run_section(SECTIONS["operators"], ["sort"], options, seconds=0.1)
+
+def test_what_fails_alike_without_the_backend_is_listed_and_is_no_failure_of_it(monkeypatch):
+    report = reported(
+        monkeypatch,
+        {"sort": Result(failure="differs by 3e-5"), "add": Result()},
+        {"sort": Result(failure="differs by 2e-5")},
+    )
 
     assert report.succeeded
-    differs, _, _ = page(Subject({}, options), [report]).partition("## Operators")
-    assert "## What differs without the backend, too" in differs
-    assert "| `sort` | " in differs
+    told = page(Subject({}, Options("reference")), [report])
+    assert "**Passed**: 1 of 1 sections. Beside these 1 differ without the backend, too." in told
+    assert "## What differs without the backend, too" in told
+    assert "| `sort` | " in told
+
+
+def test_what_fails_otherwise_without_the_backend_is_a_failure_of_it(monkeypatch):
+    report = reported(
+        monkeypatch,
+        {"sort": Result(failure="differs by 3e-5"), "add": Result()},
+        {"sort": Result(failure="RuntimeError: no such device")},
+    )
+
+    assert list(report.failed) == ["sort"]
+
+
+def test_a_process_that_ends_or_hangs_is_a_failure_whatever_happens_without_the_backend():
+    report = run_section(SECTIONS["operators"], ["sort"], Options("reference"), seconds=0.1)
+
+    assert list(report.failed) == ["sort"]
+    assert not report.succeeded
+
+
+def test_a_section_of_which_nothing_passed_has_not(monkeypatch):
+    def failed() -> dict[str, Result]:
+        return {"sort": Result(failure="differs by 3e-5")}
+
+    assert not reported(monkeypatch, failed(), failed()).succeeded
 
 
 def test_a_module_that_lacks_is_named():

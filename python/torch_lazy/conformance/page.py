@@ -57,9 +57,11 @@ def _cell(value: object) -> str:
 
 def _verdict(reports: Sequence[SectionReport]) -> str:
     failed = [report.section.name for report in reports if not report.succeeded]
+    elsewhere = sum(len(report.elsewhere) for report in reports)
+    beside = f" Beside these {elsewhere} differ without the backend, too." if elsewhere else ""
     if not failed:
-        return f"**Passed**: {len(reports)} of {len(reports)} sections."
-    return f"**Failed**: {len(failed)} of {len(reports)} sections ({', '.join(failed)})."
+        return f"**Passed**: {len(reports)} of {len(reports)} sections.{beside}"
+    return f"**Failed**: {len(failed)} of {len(reports)} sections ({', '.join(failed)}).{beside}"
 
 
 def _sections(reports: Sequence[SectionReport]) -> str:
@@ -99,8 +101,8 @@ def _findings(subject: Subject, reports: Sequence[SectionReport]) -> list[str]:
     if elsewhere:
         parts += [
             "## What differs without the backend, too",
-            "Run at the call, where the backend takes no part, these differ from eager on the CPU "
-            "as well. They are no failures of the backend.",
+            "Run at the call, where the backend compiles nothing, these differ from eager on the "
+            "CPU as well, in the same way: users cannot run them on its device.",
             _table(("what", "difference"), [(f"`{item}`", why) for item, why in elsewhere]),
         ]
     absent = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -43,7 +44,8 @@ class SectionReport:
 
     @property
     def succeeded(self) -> bool:
-        return not self.failed and not self.not_tried
+        shown = self.passed or len(self.not_applicable) == len(self.results)
+        return not self.failed and not self.not_tried and bool(shown)
 
     def _is_elsewhere(self, result: Result) -> bool:
         return self.section.only_of_backend and result.facts.get("without_backend", False)
@@ -85,9 +87,21 @@ def run_section(
     if section.only_of_backend and failed:
         again = replace(options, without_backend=True)
         for item, result in _tried(section, failed, again, jobs, limit).items():
-            report.results[item].facts["without_backend"] = bool(result.failure)
+            same = _is_same_failure(report.results[item], result)
+            report.results[item].facts["without_backend"] = same
     report.seconds = time.monotonic() - started
     return report
+
+
+def _is_same_failure(result: Result, other: Result) -> bool:
+    """Whether both differ, or raise, alike. The numbers in what they say may be others; where a
+    process died or hung nothing is known."""
+    if not other.failure or "errors" in result.facts or "errors" in other.facts:
+        return False
+    first, second = (
+        re.sub(r"\d+", "", str(each.failure).split("\n")[0]) for each in (result, other)
+    )
+    return first == second
 
 
 def _tried(
