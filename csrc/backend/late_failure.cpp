@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "base/fork.h"
@@ -84,11 +85,18 @@ bool is_retracted(Submission submission) {
 void raise_late(Submission submission, const std::exception_ptr& error) {
   const std::optional<SubmittedOperation> operation = operation_of(submission);
   if (!operation) std::rethrow_exception(error);
+  const auto name = [&](c10::Error& raised) {
+    name_operation(raised, "operation " + *operation->name, names().location(operation->location));
+  };
   try {
     std::rethrow_exception(error);
   } catch (c10::Error& raised) {
-    name_operation(raised, "operation " + *operation->name, names().location(operation->location));
+    name(raised);
     throw;
+  } catch (const std::runtime_error& raised) {  // as bindings of drivers raise
+    c10::Error told({__func__, __FILE__, uint32_t(__LINE__)}, raised.what());
+    name(told);
+    throw told;
   }
 }
 

@@ -34,7 +34,8 @@ TORCH_LAZY_API bool is_retracted(Submission submission);
 
 // Raises the error again, and tells the user which operation it comes from, as far as that is still
 // known: the first one, where a command does several. A c10::Error keeps its type, and is changed,
-// so each is raised by one thread; what is no c10::Error is raised as it is.
+// so each is raised by one thread; a std::runtime_error becomes one, which is the same to Python,
+// and what is neither is raised as it is.
 [[noreturn]] TORCH_LAZY_API void raise_late(Submission submission, const std::exception_ptr& error);
 
 // The command, which raises what it raises by raise_late(), for the operation of this thread now.

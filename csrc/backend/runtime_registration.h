@@ -140,6 +140,15 @@ class TORCH_LAZY_API RuntimeHooks : public at::PrivateUse1HooksInterface {
   DeviceRuntime& runtime_;
 };
 
+// Raises where the runtime returns nothing, as malloc() does.
+inline void* allocated_by(DeviceRuntime& runtime, c10::Device device, size_t bytes) {
+  void* const address = runtime.allocate(device.index(), bytes);
+  if (address == nullptr)
+    throw c10::OutOfMemoryError({__func__, __FILE__, uint32_t(__LINE__)},
+                                c10::str("device ", device, " has no ", bytes, " bytes left"));
+  return address;
+}
+
 class RuntimeAllocator final : public c10::Allocator {
  public:
   // Of the runtime that register_runtime() has registered.
@@ -152,7 +161,7 @@ class RuntimeAllocator final : public c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     const c10::Device here = RuntimeGuard::device(-1);
     if (bytes == 0) return {nullptr, here};
-    void* const address = runtime_->allocate(here.index(), bytes);
+    void* const address = allocated_by(*runtime_, here, bytes);
     return {address, address, &free, here};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free; }
@@ -187,9 +196,24 @@ inline at::Tensor runtime_empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef
                                            c10::dtype_or_default(dtype));
 }
 
-// Raises where somebody else has the key, which PyTorch has one of, or there is no device.
+// Of torch.device("abacus"), which none of PyTorch's own is called.
+inline void check_type_name(const std::string& name) {
+  const auto is_fine = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+  bool is_known = false;
+  try {
+    is_known = c10::Device(name).type() != c10::kPrivateUse1;
+  } catch (const c10::Error&) {
+  }
+  TORCH_CHECK(!name.empty() && std::all_of(name.begin(), name.end(), is_fine) && !is_known,
+              "DeviceRuntime::type_name() returns '", name, "': expected a name of lower case ",
+              "letters and '_' that is no device type of PyTorch's");
+}
+
+// Raises where somebody else has the key, which PyTorch has one of, the name is none, or there is
+// no device.
 inline void check_registrable(DeviceRuntime& runtime) {
   const std::string name = runtime.type_name();
+  check_type_name(name);
   TORCH_CHECK(!c10::impl::hasDeviceGuardImpl(c10::kPrivateUse1), "device '", name,
               "' cannot be made: another package has registered device '",
               c10::get_privateuse1_backend(), "', and PyTorch has one such device a process");

@@ -42,7 +42,7 @@ struct CountingAllocator final : c10::Allocator {
     const c10::Device here = RuntimeGuard::device(-1);
     if (bytes == 0) return {nullptr, here};
     auto block = std::make_unique<Block>(Block{nullptr, int64_t(bytes)});
-    block->address = offload_runtime().allocate(here.index(), bytes);
+    block->address = allocated_by(offload_runtime(), here, bytes);
     count_allocated(block->bytes);
     void* const address = block->address;
     return {address, block.release(), &free_block, here};

@@ -121,7 +121,8 @@ void ExpectedOutputs::check_output(size_t index, const at::Tensor& output,
   const Output& expected = outputs_[index];
   if (output.defined() && output.device().type() == expected.device.type() &&
       output.scalar_type() == expected.dtype && output.sizes() == expected.sizes &&
-      output.strides() == expected.strides && has_memory(output)) [[likely]]
+      output.strides() == expected.strides && output.storage_offset() == 0 && has_memory(output))
+      [[likely]]
     return;
   std::ostringstream found;
   if (!output.defined())
@@ -131,7 +132,8 @@ void ExpectedOutputs::check_output(size_t index, const at::Tensor& output,
   else
     found << output.scalar_type() << ' ' << output.sizes() << " with strides " << output.strides()
           << " on " << output.device() << " in a storage of " << output.storage().nbytes()
-          << " bytes" << (output.storage().data() == nullptr ? " at no address" : "");
+          << " bytes from element " << output.storage_offset()
+          << (output.storage().data() == nullptr ? " at no address" : "");
   TORCH_CHECK(false, "backend '", backend, "' returned as output ", index, " of ", outputs_.size(),
               ' ', found.str(), "; recorded was ", expected.dtype, ' ',
               c10::IntArrayRef(expected.sizes), " with strides ",

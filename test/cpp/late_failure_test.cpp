@@ -6,6 +6,7 @@
 
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <string>
 
 #include "device/dispatched_operation.h"
@@ -86,6 +87,18 @@ TEST_F(LateFailure, IsRaisedAsItIsOnceItsOperationIsForgotten) {
   for (int i = 0; i < 16384; ++i) current_submission();
 
   EXPECT_EQ(told(first).find("raised by"), std::string::npos);
+}
+
+TEST_F(LateFailure, OfADriversBindingIsNamedToo) {
+  const Tape tape = two_operations();
+  RunningWindow window(tape.entries(), {}, false);
+  window.enter(0);
+  const auto error = std::make_exception_ptr(std::runtime_error("the driver is gone"));
+
+  const std::string raised = told(current_submission(), error);
+
+  EXPECT_NE(raised.find("the driver is gone"), std::string::npos) << raised;
+  EXPECT_NE(raised.find("aten::neg"), std::string::npos) << raised;
 }
 
 TEST_F(LateFailure, OfAnotherTypeKeepsIt) {

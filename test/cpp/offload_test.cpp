@@ -10,6 +10,7 @@
 #include <map>
 #include <thread>
 
+#include "backend/runtime_registration.h"
 #include "base/metrics.h"
 #include "offload/copy_on_device.h"
 #include "offload/mirrored_storage.h"
@@ -22,7 +23,9 @@ namespace {
 class ProcessMemory final : public DeviceRuntime {
  public:
   std::string type_name() const override { return "offloaded"; }
-  void* allocate(c10::DeviceIndex, size_t bytes) override { return std::malloc(bytes); }
+  void* allocate(c10::DeviceIndex, size_t bytes) override {
+    return is_full ? nullptr : std::malloc(bytes);
+  }
   void free(void* address) noexcept override { std::free(address); }
   void copy(c10::DeviceIndex, void* to, const void* from, size_t bytes) override {
     std::memcpy(to, from, bytes);
@@ -30,14 +33,20 @@ class ProcessMemory final : public DeviceRuntime {
   uint64_t record_event(c10::DeviceIndex) override { return 0; }
   bool is_done(c10::DeviceIndex, uint64_t) override { return true; }
   void wait_for(c10::DeviceIndex, uint64_t) override {}
+
+  bool is_full = false;
 };
 
 class OffloadTest : public testing::Test {
  protected:
   void SetUp() override {
-    static ProcessMemory& runtime = *new ProcessMemory;
-    register_runtime_device(runtime);
+    register_runtime_device(runtime());
     metrics().reset();
+  }
+
+  static ProcessMemory& runtime() {
+    static ProcessMemory& runtime = *new ProcessMemory;
+    return runtime;
   }
 
   // Bytes moved since the last call.
@@ -61,6 +70,19 @@ class OffloadTest : public testing::Test {
 };
 
 using Moved = std::map<std::string, int64_t>;
+
+TEST_F(OffloadTest, ARuntimeThatReturnsNoMemoryHasNone) {
+  runtime().is_full = true;
+  EXPECT_THROW(address(to_device(at::ones({4})), Access::kRead), c10::OutOfMemoryError);
+  runtime().is_full = false;
+  EXPECT_EQ(to_device(at::ones({4})).sum().item<float>(), 4);
+}
+
+TEST(RuntimeName, IsOneThatADeviceTypeCanHave) {
+  for (const char* const name : {"", "Acme", "acme 2", "cpu", "lazy", "cuda"})
+    EXPECT_THROW(check_type_name(name), c10::Error) << name;
+  for (const char* const name : {"acme", "acme_two"}) EXPECT_NO_THROW(check_type_name(name));
+}
 
 TEST_F(OffloadTest, OperatorsRunOnTheHostAndMoveNothing) {
   const at::Tensor x = to_device(at::arange(6, at::kFloat).view({2, 3}));

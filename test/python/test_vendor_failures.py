@@ -54,6 +54,7 @@ def test_a_window_that_is_not_compiled_runs_node_by_node(vendor, mode, reason):
         ("wrong strides", "Float [2] with strides [2]"),
         ("no storage", "on meta"),
         ("small storage", "in a storage of 1 bytes"),
+        ("part of a storage", "in a storage of 12 bytes from element 1"),
         ("nothing", "returned as output 0 of 1 nothing; recorded was Float [2] with strides [1]"),
         ("too few outputs", "returned 0 outputs of a window that has 1"),
         ("failure of no operation", "failure of an operation that the window does not have"),

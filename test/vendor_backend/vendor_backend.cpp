@@ -46,6 +46,8 @@ void spoil(std::vector<at::Tensor>& outputs) {
     output = output.new_empty_strided(output.sizes(), strides).copy_(output);
   }
   if (told("no storage")) output = output.to(at::kMeta);
+  if (told("part of a storage"))
+    output = output.new_empty({output.numel() + 1}).slice(0, 1).view(output.sizes());
   if (told("small storage")) output.storage().set_nbytes(1);
   if (told("nothing")) output.reset();
   if (told("too few outputs")) outputs.pop_back();
