@@ -44,9 +44,10 @@ struct OperatorCall {
 
 // Puts the operation on the current stream of the device and returns: it may run later, after all
 // that was put there before. `addresses`: of the first elements of the arguments' tensors,
-// flattened and in order, then of the results; that of a tensor without elements may be null. A
-// failure known at once it raises; a later one the device raises where the host waits for it, and
-// whatever operation that is, the user gets it.
+// flattened and in order, then of the results; that of a tensor without elements may be null. Where
+// the device does not take the work it raises RefusedWork (backend/late_failure.h), and the
+// window's operations are run instead; a later failure the device raises where the host waits for
+// it, and whatever operation that is, the user gets it.
 using DeviceCommand = std::function<void(c10::ArrayRef<void*> addresses)>;
 
 // Called once a graph, on the background thread. An empty command: not this call (a dtype, strides,

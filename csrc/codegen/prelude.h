@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+#include "base/api.h"
+
 namespace torch_lazy::codegen {
 
 struct Target {
@@ -31,9 +33,9 @@ struct Target {
 // "lazy_cast_float:int64", "lazy_select:v_double" (by a and b), "lazy_load_bfloat16",
 // "lazy_load_float:int" (the form with a count), "lazy_gather_float:v_int64", "lazy_iota".
 // Raises std::invalid_argument that names a function the target lacks.
-std::string prelude_for(Target target, const std::set<std::string>& functions);
+TORCH_LAZY_API std::string prelude_for(Target target, const std::set<std::string>& functions);
 
 // Whether `function` exists.
-bool prelude_has(Target target, const std::string& function);
+TORCH_LAZY_API bool prelude_has(Target target, const std::string& function);
 
 }  // namespace torch_lazy::codegen

@@ -1,7 +1,7 @@
 // The one kernel printer: from loop IR to C++ source for a target.
 //
-// The source is complete but for the target's prelude (prelude.h), which goes before it: it defines
-// the vector types and the functions `lazy_...` that the printed statements call. On the CPU a
+// The source is complete: what it uses of the target's prelude (prelude.h) stands before it, the
+// vector types and the functions `lazy_...` that the printed statements call. On the CPU a
 // value that varies along the lanes' dimension is a vector of `lanes` elements, on CUDA it is a
 // thread's own; all else is the same code.
 //
@@ -11,7 +11,8 @@
 //                        int64_t begin, int64_t end)
 //
 // pointers: Kernel::buffers in order, then, where scratch_values > 0, the scratch of the calling
-// thread, which no other call uses at the same time.
+// thread, which no other call uses at the same time. In the place of the address of an immediate
+// buffer (Buffer::immediate) are the bytes of its one element.
 //
 // ABI on CUDA:
 //

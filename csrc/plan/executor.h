@@ -65,7 +65,9 @@ class TORCH_LAZY_API Launcher {
   // How many library calls of this thread there were while it was open who does them.
   virtual int64_t trials() const { return 0; }
   // Starts the kernel over all its work items. `pointers` are its buffers in order; sizes and
-  // numbers are the step's. Raises by default: a plan with kernels needs a launcher of its own.
+  // numbers are the step's. That of an immediate buffer (codegen::Buffer::immediate) is an address
+  // of the host's, valid during the call: its element goes to the kernel by value. Raises by
+  // default: a plan with kernels needs a launcher of its own.
   virtual void launch(const KernelStep& kernel, c10::ArrayRef<void*> pointers) const;
   // Starts kernels that the plan has one after the other with no other command between them, the
   // same ones in every run unless one is given up there. `started`: how many of them are on their
