@@ -222,6 +222,7 @@ def test_data_ptr_is_the_exported_address(device):
     hot(lambda: x.add_(0))
 
     assert x.data_ptr() == numpy_of(x).__array_interface__["data"][0] != 0
+    assert x.const_data_ptr() == x.data_ptr()
 
 
 @pytest.mark.recording

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from behaviour import same, wait_for_compiles
+from behaviour import run_script, same, wait_for_compiles
 from torch import nn
 
 pytestmark = [
@@ -154,3 +154,19 @@ def test_it_has_no_address(device):
         RuntimeError, match="Cannot access data pointer of Tensor that doesn't have"
     ):
         torch.eye(3, device=device).to_sparse().data_ptr()
+
+
+@pytest.mark.on_cpu("the fake CUDA device has no sparse tensors")
+def test_sparse_adam_warns_of_nothing():
+    script = """
+import warnings
+import torch
+warnings.simplefilter("error")
+embedding = torch.nn.Embedding(5, 2, sparse=True).to("lazy")
+optimizer = torch.optim.SparseAdam(embedding.parameters())
+embedding(torch.tensor([1]).to("lazy")).sum().backward()
+optimizer.step()
+print("stepped")
+"""
+
+    assert run_script(script).stdout == "stepped\n"

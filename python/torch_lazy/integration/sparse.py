@@ -21,7 +21,11 @@ def _sparse_new(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
     if not args or not isinstance(args[0], torch.Tensor):  # a size, as numbers or one torch.Size
         size = args[0] if args and isinstance(args[0], torch.Size) else args or (0,)
         return torch.sparse_coo_tensor(size=size, dtype=self.dtype, device=self.device)
-    return torch.sparse_coo_tensor(*args, dtype=self.dtype, device=self.device, **kwargs)
+    # As the method's own code, which does not ask to be told whether to look at them.
+    checks = torch.sparse.check_sparse_tensor_invariants.is_enabled()
+    return torch.sparse_coo_tensor(
+        *args, dtype=self.dtype, device=self.device, check_invariants=checks, **kwargs
+    )
 
 
 def install() -> None:

@@ -1,4 +1,4 @@
-"""``Tensor.is_lazy``, ``Tensor.lazy()``, ``Module.lazy()`` and ``Tensor.data_ptr()``."""
+"""``Tensor.is_lazy``, ``Tensor.lazy()``, ``Module.lazy()``, ``Tensor.data_ptr()`` and its like."""
 
 from __future__ import annotations
 
@@ -111,3 +111,5 @@ def install() -> None:
     torch.Tensor.lazy = _tensor_lazy
     torch.nn.Module.lazy = _ModuleLazy()
     torch.Tensor.data_ptr = _lazy_data_ptr
+    # Who reads only cannot tell: what is written later would go to other memory all the same.
+    torch.Tensor.const_data_ptr = _lazy_data_ptr
