@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/op_cost.h"
 #include "codegen/print_expr.h"
 #include "codegen/print_nest.h"
 
@@ -16,12 +17,16 @@ std::string index_of(const PrintContext& context) {
   return name_of_index(context, size_t(context.kernel.jam.dimension));
 }
 
+// Of what follows from a step's sums, in the units of cost_of: as much as storing them and loading
+// them again, twice.
+constexpr int kDearStep = 16;
+
+}  // namespace
+
 void open_steps(const PrintContext& context, SourceWriter& out) {
   out.line("#pragma unroll");
   out.open("for (int step = 0; step < " + std::to_string(context.kernel.jam.steps) + "; ++step)");
 }
-
-}  // namespace
 
 void open_jammed_steps(const PrintContext& context, SourceWriter& out) {
   open_steps(context, out);
@@ -29,14 +34,27 @@ void open_jammed_steps(const PrintContext& context, SourceWriter& out) {
            least("jam_first + step", extent_of(context) + " - 1") + ";");
 }
 
-void open_present_steps(const PrintContext& context, SourceWriter& out) {
-  open_steps(context, out);
-  out.line("const int64 " + index_of(context) + " = jam_first + step;");
-  out.open("if (" + index_of(context) + " < " + extent_of(context) + ")");
+bool goes_step_by_step(const PrintContext& context) {
+  if (!context.is_jammed() || context.schedule.sweeps.empty()) return false;
+  int cost = 0;
+  for (const ExprId id : context.schedule.rows[1]) cost += cost_of(context.kernel.exprs[id]);
+  return cost >= kDearStep;
 }
 
-void close_present_steps(SourceWriter& out) {
-  out.close();
+void open_present_steps(const PrintContext& context, SourceWriter& out) {
+  const bool in_turn = goes_step_by_step(context);
+  if (in_turn) {
+    out.line("#pragma nounroll");
+    out.open("for (int step = 0; step < jam_count; ++step)");
+  } else {
+    open_steps(context, out);
+  }
+  out.line("const int64 " + index_of(context) + " = jam_first + step;");
+  if (!in_turn) out.open("if (" + index_of(context) + " < " + extent_of(context) + ")");
+}
+
+void close_present_steps(const PrintContext& context, SourceWriter& out) {
+  if (!goes_step_by_step(context)) out.close();
   out.close();
 }
 
@@ -44,7 +62,8 @@ void NestPrinter::print_jam_range() {
   const std::string steps = std::to_string(context_.kernel.jam.steps);
   out_.line("const int64 jam_first = jam * " + steps + ";");
   const std::vector<ExprId>& row = context_.schedule.rows[0];
-  if (std::ranges::any_of(row, [&](ExprId id) { return context_.is_square(id); })) {
+  if (goes_step_by_step(context_) ||
+      std::ranges::any_of(row, [&](ExprId id) { return context_.is_square(id); })) {
     const std::string left = extent_of(context_) + " - jam_first";
     out_.line("const int jam_count = " + least(left, steps) + ";");
   }
@@ -96,6 +115,8 @@ void NestPrinter::print_jammed_tile(const Body& body) {
   print_rows(0, /*by_step=*/false);
   print_squares(body);
   if (sums) print_sweep(0, body);
+  if (goes_step_by_step(context_))
+    for (const ReductionPrinter& reduction : jammed_) reduction.set_aside(out_);
   open_present_steps(context_, out_);
   for (const ReductionPrinter& reduction : jammed_) reduction.finish(out_);
   print_rows(0, /*by_step=*/true);
@@ -104,7 +125,7 @@ void NestPrinter::print_jammed_tile(const Body& body) {
     print_rows(1, /*by_step=*/true);
   }
   print_row_stores(body);
-  close_present_steps(out_);
+  close_present_steps(context_, out_);
 }
 
 }  // namespace torch_lazy::codegen

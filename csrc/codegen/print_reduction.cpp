@@ -108,7 +108,7 @@ void ReductionPrinter::declare_kept(Type type, const char* family, int copy,
   }
   out.line(declared_type(type) + " " + numbered(family, copy) + "[" +
            std::to_string(context_.kernel.jam.steps) + "];");
-  open_jammed_steps(context_, out);
+  open_steps(context_, out);
   out.line(kept(family, copy) + " = " + value + ";");
   out.close();
 }
@@ -168,13 +168,30 @@ void ReductionPrinter::begin_block(SourceWriter& out) const {
 
 void ReductionPrinter::end_block(SourceWriter& out) const {
   if (!staged_) return;
-  if (context_.is_jammed()) open_jammed_steps(context_, out);
+  if (context_.is_jammed()) open_steps(context_, out);
   if (along_lanes()) {
     add_block(over_copies(), 0, out);
   } else {
     for (int copy = 0; copy < copies_; ++copy) add_block(accumulator(copy), copy, out);
   }
   if (context_.is_jammed()) out.close();
+}
+
+// Along the lanes, of all copies.
+std::string ReductionPrinter::result_of_loop(int copy) const {
+  if (staged_) return staged_result(copy);
+  return along_lanes() ? over_copies() : accumulator(copy);
+}
+
+void ReductionPrinter::set_aside(SourceWriter& out) const {
+  const int results = along_lanes() ? 1 : copies_;
+  for (int copy = 0; copy < results; ++copy)
+    out.line(declared_type(argument_type_) + " " + numbered("k", copy) + "[" +
+             std::to_string(context_.kernel.jam.steps) + "];");
+  open_steps(context_, out);
+  for (int copy = 0; copy < results; ++copy)
+    out.line(kept("k", copy) + " = " + result_of_loop(copy) + ";");
+  out.close();
 }
 
 // All copies' accumulators in one.
@@ -273,13 +290,12 @@ void ReductionPrinter::finish(SourceWriter& out) const {
       finish_arg(out);
       return;
     }
-    const std::string all = staged_ ? staged_result(0) : over_copies();
+    const std::string all = goes_step_by_step(context_) ? kept("k", 0) : result_of_loop(0);
     print_scalar(context_, id_, call(over_lanes(expr_.op), argument_type_, {all}), out);
     return;
   }
   for (int copy = 0; copy < copies_; ++copy) {
-    std::string result = accumulator(copy);
-    if (staged_) result = staged_result(copy);
+    std::string result = goes_step_by_step(context_) ? kept("k", copy) : result_of_loop(copy);
     if (is_arg()) result = index(copy);
     if (!vector_) {
       print_scalar(context_, id_, result, out);

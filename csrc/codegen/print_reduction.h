@@ -38,6 +38,8 @@ class ReductionPrinter {
   void end_block(SourceWriter& out) const;
   // In the innermost loop; `flat_index` is the flattened reduction index of the first lane.
   void accumulate(const Body& body, const std::string& flat_index, SourceWriter& out) const;
+  // After the loops, of jammed steps: the result of each to memory, for finish() to read there.
+  void set_aside(SourceWriter& out) const;
   // After the loops: defines the result. For Axis::kReduction the copies are combined.
   void finish(SourceWriter& out) const;
 
@@ -56,6 +58,7 @@ class ReductionPrinter {
   std::string kept(const char* family, int copy) const;
   void declare_kept(Type type, const char* family, int copy, const std::string& value,
                     SourceWriter& out) const;
+  std::string result_of_loop(int copy) const;
   std::string over_copies() const;
   void add_block(const std::string& block, int copy, SourceWriter& out) const;
   std::string staged_result(int copy) const;
