@@ -183,7 +183,8 @@ class NestPrinter {
   SourceWriter& out_;
   Range steps_;                       // of the outermost loop over the reduction dimensions
   Range reduction_;                   // of the innermost one
-  std::vector<Prefetch> prefetches_;  // of the sweep that is being printed
+  size_t sweep_ = 0;                  // that is being printed
+  std::vector<Prefetch> prefetches_;  // of this sweep
   Reductions jammed_;                 // that the sweep has left to be finished in each step
   Held held_ = Held::kInRegisters;    // of the packets that are being printed
 };

@@ -7,55 +7,60 @@
 namespace torch_lazy::codegen {
 namespace {
 
-bool is_along_lanes(const PrintContext& context) {
-  return context.kernel.axis == Axis::kReduction;
-}
+// A scan in a sweep.
+struct Scan {
+  Scan(const PrintContext& context, size_t sweep, ExprId id)
+      : expr(context.kernel.exprs[id]),
+        vector(context.is_vector(id)),
+        along_lanes(context.kernel.axis == Axis::kReduction),
+        type(value_type(expr.type, vector)),
+        name("scan" + std::to_string(id) + "_of_" + std::to_string(sweep)) {}
 
-std::string accumulator(const PrintContext& context, ExprId id, int copy) {
-  const std::string name = "u" + std::to_string(id);
-  const bool is_one = is_along_lanes(context) || !context.is_vector(id);
-  return is_one ? name : name + "_" + std::to_string(copy);
-}
+  // Of the copies, which columns have one for each of.
+  int accumulators(int copies) const { return along_lanes || !vector ? 1 : copies; }
+  std::string accumulator(int copy) const {
+    return along_lanes || !vector ? name : name + "_" + std::to_string(copy);
+  }
+
+  const Expr& expr;
+  const bool vector, along_lanes;
+  const std::string type, name;
+};
 
 }  // namespace
 
-void declare_scans(const PrintContext& context, const Sweep& sweep, int copies, SourceWriter& out) {
-  for (const ExprId id : sweep.exprs) {
-    const Expr& scan = context.kernel.exprs[id];
-    if (!is_scan(scan.op)) continue;
-    const bool vector = context.is_vector(id);
-    std::string first = integer_literal(scan.op == Op::kScanSum ? 0 : 1, scan.type);
-    if (vector) first = context.call(std::string("lazy_splat_") + scalar_type(scan.type), {first});
-    const bool is_one = is_along_lanes(context) || !vector;
-    for (int copy = 0; copy < (is_one ? 1 : copies); ++copy)
-      out.line(std::string(value_type(scan.type, vector)) + " " + accumulator(context, id, copy) +
-               " = " + first + ";");
+void declare_scans(const PrintContext& context, size_t sweep, int copies, SourceWriter& out) {
+  for (const ExprId id : context.schedule.sweeps[sweep].exprs) {
+    if (!is_scan(context.kernel.exprs[id].op)) continue;
+    const Scan scan(context, sweep, id);
+    std::string first = integer_literal(scan.expr.op == Op::kScanSum ? 0 : 1, scan.expr.type);
+    if (scan.vector)
+      first = context.call(std::string("lazy_splat_") + scalar_type(scan.expr.type), {first});
+    for (int copy = 0; copy < scan.accumulators(copies); ++copy)
+      out.line(scan.type + " " + scan.accumulator(copy) + " = " + first + ";");
   }
 }
 
-void print_scan(const PrintContext& context, ExprId id, const Body& body, SourceWriter& out) {
-  const Expr& scan = context.kernel.exprs[id];
-  const bool vector = context.is_vector(id), sums = scan.op == Op::kScanSum;
-  const std::string type = value_type(scan.type, vector);
-  const auto call = [&](const char* function, const std::vector<std::string>& arguments) {
-    return context.call(function, type, arguments);
-  };
-  for (int copy = 0; copy < (vector ? body.copies : 1); ++copy) {
+void print_scan(const PrintContext& context, size_t sweep, ExprId id, const Body& body,
+                SourceWriter& out) {
+  const Scan scan(context, sweep, id);
+  const bool sums = scan.expr.op == Op::kScanSum;
+  const char* const step = scan.along_lanes ? (sums ? "lazy_scan_sum" : "lazy_scan_prod")
+                                            : (sums ? "lazy_add" : "lazy_mul");
+  for (int copy = 0; copy < (scan.vector ? body.copies : 1); ++copy) {
     const Body own{copy, body.copies, body.last_masked};
-    const std::string before = accumulator(context, id, copy);
-    std::string value = read(context, scan.arguments[0], own, vector);
-    if (is_along_lanes(context))
-      value = call(sums ? "lazy_prefix_sum" : "lazy_prefix_prod", {value});
-    const std::string next = call(sums ? "lazy_add" : "lazy_mul", {before, value});
-    if (!vector) {
+    const std::string before = scan.accumulator(copy);
+    const std::string value = read(context, scan.expr.arguments[0], own, scan.vector);
+    const std::string next = context.call(step, scan.type, {before, value});
+    if (!scan.vector) {
       out.line(before + " = " + next + ";");
       print_scalar(context, id, before, out);
       continue;
     }
     const std::string name = read_vector(context, id, own);
-    out.line("const " + type + " " + name + " = " + next + ";");
-    out.line(before + " = " + (is_along_lanes(context) ? call("lazy_last_lane", {name}) : name) +
-             ";");
+    out.line("const " + scan.type + " " + name + " = " + next + ";");
+    out.line(before + " = " +
+             (scan.along_lanes ? context.call("lazy_last_lane", scan.type, {name}) : name) + ";");
   }
 }
 

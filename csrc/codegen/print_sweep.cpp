@@ -47,12 +47,13 @@ void NestPrinter::print_sweep(size_t number, const Body& tile) {
   const Sweep& sweep = context_.schedule.sweeps[number];
   const int copies = along_reduction() ? sweep_copies(sweep) : tile.copies;
   const bool staged = is_staged(sweep);
+  sweep_ = number;
   prefetches_ = prefetches_in(number);
   Reductions reductions;
   for (ExprId id : sweep.reductions) reductions.emplace_back(context_, id, copies, staged);
 
   for (const auto& reduction : reductions) reduction.declare(reduction_.first, out_);
-  declare_scans(context_, sweep, copies, out_);
+  declare_scans(context_, number, copies, out_);
   print_tiles_to_store(sweep);
   const Kernel& kernel = context_.kernel;
   const std::string index_type = context_.index_type();
@@ -169,7 +170,7 @@ void NestPrinter::print_sweep_exprs(const Sweep& sweep, size_t depth, const Body
 void NestPrinter::print_value(ExprId id, const Body& body) {
   if (context_.is_added_product(id)) return;
   if (is_scan(context_.kernel.exprs[id].op)) {
-    print_scan(context_, id, body, out_);
+    print_scan(context_, sweep_, id, body, out_);
     return;
   }
   if (!context_.is_vector(id)) {

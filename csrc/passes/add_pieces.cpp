@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <unordered_set>
 #include <vector>
@@ -17,25 +19,26 @@ using torch::jit::Graph;
 using torch::jit::Node;
 using torch::jit::Value;
 
-// Of a sum: each two are compared.
-constexpr size_t kMostPieces = 512;
+// Of a sum whose pieces lie between one another, as columns do: each two are compared.
+constexpr size_t kMostInterleaved = 512;
 
 struct Piece {
-  Layout region;     // from the first element of the whole
-  size_t step = 0;   // that makes it
-  size_t terms = 1;  // of the sum that have this piece
+  Layout region;        // from the first element of the whole
+  size_t step = 0;      // that makes it
+  size_t summands = 1;  // of the sum that have this piece
 };
 
 // A value that is zero outside of its pieces, which do not overlap.
 struct Padded {
-  std::vector<Piece> pieces;
-  size_t terms = 1;  // values of the whole's size that are added up
+  std::map<int64_t, Piece> pieces;  // by the offsets of their regions
+  bool in_a_row = true;             // each ends before the next one begins
+  size_t summands = 1;              // values of the whole's size that are added up
 };
 
 // What is to be made of pieces, once it is known that all of a sum can be.
 struct Step {
   Value* value = nullptr;  // there already, or once the step has been made
-  Node* like = nullptr;    // a cast of `first`, or a sum of `first` and `second`
+  Node* as = nullptr;      // a cast of `first`, or a sum of `first` and `second`
   size_t first = 0, second = 0;
 };
 
@@ -58,7 +61,7 @@ bool is_plain_sum(const Node& node) {
 // Of all sums of a graph: those that have been looked at, as parts of others or by themselves.
 struct Seen {
   std::unordered_set<const Node*> taken;   // by a sum that was made from pieces
-  std::unordered_set<const Node*> failed;  // that have other terms, or pieces that overlap
+  std::unordered_set<const Node*> failed;  // that have other summands, or pieces that overlap
 };
 
 // The pieces of one sum.
@@ -74,17 +77,11 @@ class Sum {
     std::optional<Padded> padded = read_sum(root_);
     if (!padded) return nullptr;
     seen_.taken.insert(sums_.begin(), sums_.end());
-    for (Step& step : steps_) make(step);
-    for (Piece& piece : padded->pieces) add_zeros(piece, padded->terms);
+    for (Step& step : steps_) make_step(step);
+    for (auto& [offset, piece] : padded->pieces) add_zeros(piece, padded->summands);
     builder_.insert_before(root_);
-    std::ranges::sort(padded->pieces, {}, [](const Piece& piece) { return piece.region.offset; });
-    Value* value = builder_.full(0, whole_);
-    for (const auto& [region, step, terms] : padded->pieces)
-      value = builder_.call("aten::as_strided_scatter", "",
-                            {value, steps_[step].value, builder_.integers(region.sizes),
-                             builder_.integers(region.strides), builder_.integer(region.offset)},
-                            whole_);
-    return value;
+    Value* const cat = side_by_side(*padded);
+    return cat ? cat : one_by_one(*padded);
   }
 
  private:
@@ -108,15 +105,16 @@ class Sum {
     if (!region || !has_distinct_elements(*region)) return std::nullopt;
     steps_.push_back({.value = scatter->input(1)});
     Padded padded;
-    padded.pieces.push_back({std::move(*region), steps_.size() - 1});
+    const int64_t offset = region->offset;
+    padded.pieces.emplace(offset, Piece{std::move(*region), steps_.size() - 1});
     return padded;
   }
 
   std::optional<Padded> read_cast(Node* cast) {
     std::optional<Padded> padded = read_operand(cast->input(0));
     if (!padded) return std::nullopt;
-    for (Piece& piece : padded->pieces) {
-      steps_.push_back({.like = cast, .first = piece.step});
+    for (auto& [offset, piece] : padded->pieces) {
+      steps_.push_back({.as = cast, .first = piece.step});
       piece.step = steps_.size() - 1;
     }
     return padded;
@@ -134,51 +132,101 @@ class Sum {
     std::optional<Padded> second = first ? read_operand(sum->input(1)) : std::nullopt;
     if (!second) return std::nullopt;
     if (first->pieces.size() < second->pieces.size()) std::swap(first, second);
-    first->terms += second->terms;
-    for (Piece& piece : second->pieces)
+    first->summands += second->summands;
+    first->in_a_row &= second->in_a_row;
+    for (auto& [offset, piece] : second->pieces)
       if (!add(*first, std::move(piece), sum)) return std::nullopt;
     return first;
   }
 
   bool add(Padded& padded, Piece piece, Node* sum) {
-    const auto same = std::ranges::find(padded.pieces, piece.region, &Piece::region);
-    if (same != padded.pieces.end()) {
-      steps_.push_back({.like = sum, .first = same->step, .second = piece.step});
-      same->step = steps_.size() - 1;
-      same->terms += piece.terms;
+    const int64_t offset = piece.region.offset;
+    const auto next = padded.pieces.lower_bound(offset);
+    if (next != padded.pieces.end() && next->first == offset) {
+      Piece& same = next->second;
+      if (!(same.region == piece.region)) return false;  // both have the first element
+      steps_.push_back({.as = sum, .first = same.step, .second = piece.step});
+      same.step = steps_.size() - 1;
+      same.summands += piece.summands;
       return true;
     }
-    const auto is_apart = [&](const Piece& other) { return disjoint(other.region, piece.region); };
-    if (padded.pieces.size() == kMostPieces || !std::ranges::all_of(padded.pieces, is_apart))
-      return false;
-    padded.pieces.push_back(std::move(piece));
+    padded.in_a_row &= next == padded.pieces.end() || piece.region.end() <= next->first;
+    padded.in_a_row &=
+        next == padded.pieces.begin() || std::prev(next)->second.region.end() <= offset;
+    if (!padded.in_a_row && !is_apart(padded, piece.region)) return false;
+    padded.pieces.emplace_hint(next, offset, std::move(piece));
     return true;
+  }
+
+  static bool is_apart(const Padded& padded, const Layout& region) {
+    return padded.pieces.size() < kMostInterleaved &&
+           std::ranges::all_of(padded.pieces, [&](const auto& other) {
+             return disjoint(other.second.region, region);
+           });
   }
 
   // ---- Making ----
 
-  void make(Step& step) {
+  void make_step(Step& step) {
     if (step.value) return;
-    builder_.insert_before(step.like);
+    builder_.insert_before(step.as);
     const TensorInfo first = info_of(steps_[step.first].value);
-    std::vector<Value*> inputs = step.like->inputs().vec();
+    std::vector<Value*> inputs = step.as->inputs().vec();
     inputs[0] = steps_[step.first].value;
     std::vector<const TensorInfo*> operands{&first};
     TensorInfo second;
-    if (is_plain_sum(*step.like)) {
+    if (is_plain_sum(*step.as)) {
       inputs[1] = steps_[step.second].value;
       second = info_of(inputs[1]);
       operands.push_back(&second);
     }
-    TensorInfo made{info_of(step.like->output()).dtype, first.device, first.sizes, {}};
+    TensorInfo made{info_of(step.as->output()).dtype, first.device, first.sizes, {}};
     made.strides = pointwise_strides(made.sizes, operands);
-    step.value = builder_.call_like(step.like, inputs, made);
+    step.value = builder_.call_like(step.as, inputs, made);
   }
 
-  // The other terms of the sum are zero there, which is what makes a 0 of -0. With what makes the
+  // The cat of pieces that are parts along one dimension, and of zeros between them. Else null.
+  Value* side_by_side(const Padded& padded) {
+    std::optional<size_t> dim;
+    std::vector<Part> parts;
+    for (const auto& [offset, piece] : padded.pieces) {
+      const std::optional<Part> part = slice_of(whole_, piece.region, dim);
+      if (!part) return nullptr;
+      parts.push_back({part->begin, part->end, steps_[piece.step].value});
+    }
+    std::vector<Value*> values;
+    int64_t end = 0;
+    const auto fill_up_to = [&](int64_t begin) {
+      if (begin == end) return;
+      TensorInfo gap = whole_;
+      gap.sizes[*dim] = begin - end;
+      gap.strides = contiguous_strides(gap.sizes);
+      values.push_back(builder_.full(0, gap));
+    };
+    for (const Part& part : parts) {
+      fill_up_to(part.begin);
+      values.push_back(part.source);
+      end = part.end;
+    }
+    fill_up_to(whole_.sizes[*dim]);
+    return builder_.cat(values, int64_t(*dim), whole_);
+  }
+
+  // As writes to zeros.
+  Value* one_by_one(const Padded& padded) {
+    Value* value = builder_.full(0, whole_);
+    for (const auto& [offset, piece] : padded.pieces)
+      value = builder_.call("aten::as_strided_scatter", "",
+                            {value, steps_[piece.step].value, builder_.integers(piece.region.sizes),
+                             builder_.integers(piece.region.strides), builder_.integer(offset)},
+                            whole_);
+    return value;
+  }
+
+  // The other summands are zero there, which is what makes a 0 of -0. With what makes the
   // piece, so that one kernel does both.
-  void add_zeros(Piece& piece, size_t terms) {
-    if (piece.terms == terms || !c10::isFloatingType(whole_.dtype)) return;
+  void add_zeros(Piece& piece, size_t summands) {
+    if (piece.summands == summands || !c10::isFloatingType(whole_.dtype)) return;
     Value* value = steps_[piece.step].value;
     const bool is_input = value->node()->kind() == c10::prim::Param;
     builder_.insert_before(is_input ? root_ : value->node()->next());

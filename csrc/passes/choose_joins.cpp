@@ -26,6 +26,9 @@ constexpr int64_t kLongerRowsOfCopy = 4;
 // go through everything as one row: how many times the shortest row the value's rows have to be.
 // Rows of 34 floats made a kernel of eight operators take 1.8 times as long.
 constexpr int64_t kLongerRowsOfFlip = 8;
+// A kernel that reads a value for more elements than so many times its own, as a product of
+// matrices does, would choose among its pieces as often: it is better put together once.
+constexpr int64_t kMostReads = 2;
 
 // What a kernel does for an element of a value that it computes at any index.
 struct Parts {
@@ -52,7 +55,7 @@ class JoinChooser {
     for (NodeId id = NodeId(graph_.nodes.size()); id-- > 0;) {  // readers first
       if (node(id).computed_by_readers) continue;
       const std::optional<Parts>& parts = parts_[size_t(id)];
-      if (!parts || is_operator(id)) continue;
+      if (!parts || is_operator(id) || is_read_many_times(node(id).outputs[0])) continue;
       const bool for_views = is_computed_for_views(id, *parts);
       if (!for_views && !is_worth_it(id, *parts)) continue;
       graph_.nodes[size_t(id)].computed_by_readers = for_views;
@@ -205,6 +208,19 @@ class JoinChooser {
            whole.users.size() * parts.pieces <= kMostPiecesOfViews &&
            std::ranges::all_of(node(id).inputs, is_at_hand) &&
            std::ranges::all_of(whole.users, is_step);
+  }
+
+  // Also through views.
+  bool is_read_many_times(ValueId whole) const {
+    const int64_t most = kMostReads * value(whole).numel();
+    const auto reads_more = [&](NodeId reader) {
+      return reader != kNoId && is_operator(reader) &&
+             value(node(reader).outputs[0]).numel() > most;
+    };
+    return std::ranges::any_of(value(whole).users, [&](NodeId user) {
+      if (user == kNoId || node(user).kind != CoreKind::kView) return reads_more(user);
+      return std::ranges::any_of(value(node(user).outputs[0]).users, reads_more);
+    });
   }
 
   bool is_worth_it(NodeId id, const Parts& parts) const {

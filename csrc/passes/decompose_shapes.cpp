@@ -180,6 +180,7 @@ void add_view_backward_rules(RuleTable& table) {
     const TensorInfo type = d.output();
     const size_t dim = size_t(wrap(d.integer(2), type.dims()));
     const int64_t offset = wrap(d.integer(3), type.sizes[dim]) * type.strides[dim];
+    // With all dimensions of the whole, as passes look for parts along one of them.
     return scatter(d, unsqueeze(d.tensor(0), {int64_t(dim)}), type.strides, offset);
   };
   table["diagonal_backward"] = [=](Decomposition& d) {

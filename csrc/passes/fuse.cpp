@@ -14,7 +14,7 @@ namespace {
 
 // Of a group. Each accumulates in four vector registers: two vectors in turn, with what rounding
 // lost. Of the 32 some are left for what is summed.
-constexpr size_t kMostReductions = 6;
+constexpr size_t kMostAccumulators = 6;
 // From the casts of a product's operands to its sum.
 constexpr size_t kMostNodesBeforeReduction = 3;
 // Cores that idle while a shorter domain than this is read again are not worth another kernel.
@@ -31,7 +31,7 @@ struct OpenGroup {
   Extents domain, parallel;
   std::vector<bool> reduced;
   bool reduces = false;
-  size_t reductions = 0;
+  size_t accumulators = 0;
   bool closed = false;      // read by a node outside
   NodeId position = kNoId;  // where it runs: its last member that joined before it was closed
   std::unordered_set<ValueId> inputs;
@@ -133,7 +133,7 @@ class Fuser {
   // computes together (codegen/choose_jam.h), which then are fewer rows.
   bool is_another_large_product(const OpenGroup& group, NodeId id, const Space& space) const {
     const std::vector<ValueId>& read = node(id).inputs;
-    return group.reductions > 0 && is_made_for_reduction(id) &&
+    return group.accumulators > 0 && is_made_for_reduction(id) &&
            c10::multiply_integers(space.sizes) > kLargeProduct && read.size() > 1 &&
            std::ranges::all_of(read, [&](ValueId input) {
              return reads_many_times(node(id), graph_.base_of(input));
@@ -237,21 +237,21 @@ class Fuser {
     // Of all that would be one group, the node included; an input of two of them counts twice. What
     // is made for a reduction only takes part if that can as well, or all of it would be stored.
     size_t nodes = group.nodes.size() + 1, inputs = group.inputs.size() + read.size();
-    size_t reductions = group.reductions + accumulates(id);
+    size_t accumulators = group.accumulators + accumulates(id);
     if (is_made_for_reduction(id)) {
-      ++reductions;
+      ++accumulators;
       nodes += kMostNodesBeforeReduction;
       inputs += kMostNodesBeforeReduction;
     }
     for (const int32_t other : candidates) {
       nodes += groups_[size_t(other)].nodes.size();
-      reductions += groups_[size_t(other)].reductions;
+      accumulators += groups_[size_t(other)].accumulators;
       inputs += groups_[size_t(other)].inputs.size();
       if (!mergeable(groups_[size_t(other)], group)) return;
     }
     for (const ValueId source : read)  // is no input, or one already
       if (group_making(source) == index || group.inputs.count(source)) --inputs;
-    if (too_large(nodes, inputs, reductions)) return;
+    if (too_large(nodes, inputs, accumulators)) return;
     candidates.push_back(index);
   }
 
@@ -267,8 +267,8 @@ class Fuser {
     return false;
   }
 
-  static bool too_large(size_t nodes, size_t inputs, size_t reductions) {
-    return nodes > kMostGroupNodes || inputs > kMostGroupInputs || reductions > kMostReductions;
+  static bool too_large(size_t nodes, size_t inputs, size_t accumulators) {
+    return nodes > kMostGroupNodes || inputs > kMostGroupInputs || accumulators > kMostAccumulators;
   }
 
   static bool mergeable(const OpenGroup& a, const OpenGroup& b) {
@@ -295,7 +295,7 @@ class Fuser {
         into.reduced = from.reduced;
       }
       into.reduces |= from.reduces;
-      into.reductions += from.reductions;
+      into.accumulators += from.accumulators;
       if (!into.closed) into.position = std::max(into.position, from.position);
       for (const NodeId member : from.nodes) group_of_[size_t(member)] = target;
       into.nodes.insert(into.nodes.end(), from.nodes.begin(), from.nodes.end());
@@ -322,7 +322,7 @@ class Fuser {
       for (size_t d = 0; d < group.domain.size(); ++d)
         if (!group.reduced[d]) group.parallel.push_back(group.domain[d]);
     }
-    group.reductions += accumulates(id);
+    group.accumulators += accumulates(id);
     bool after = accumulates(id);
     for (const ValueId source : read) {
       const NodeId producer = value(source).producer;
@@ -387,7 +387,7 @@ class Fuser {
     OpenGroup group;
     group.nodes = {id};
     group.domain = space.sizes;
-    group.reductions = accumulates(id);
+    group.accumulators = accumulates(id);
     group.inputs.insert(read.begin(), read.end());
     return group;
   }
@@ -396,7 +396,7 @@ class Fuser {
     const OpenGroup& earlier = groups_[size_t(closed)];
     if (!mergeable(earlier, group) || too_large(earlier.nodes.size() + group.nodes.size(),
                                                 earlier.inputs.size() + group.inputs.size(),
-                                                earlier.reductions + group.reductions))
+                                                earlier.accumulators + group.accumulators))
       return false;
     const bool far = group.position != kNoId && group.position - earlier.position > kFarNodes;
     if (far && c10::multiply_integers(group.domain) >= kLargeElements) return false;

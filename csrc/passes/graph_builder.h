@@ -19,8 +19,8 @@ extern const c10::Symbol kOriginAttribute;
 // Integer attribute (`attr::library`) of nodes that no rule takes apart and no kernel computes,
 // although they could.
 extern const c10::Symbol kLibraryAttribute;
-// Integer attribute (`attr::kernel`) of nodes that kernels of the backend compute, where not every
-// backend's could.
+// Integer attribute (`attr::kernel`) of scans that kernels of the backend compute: not every
+// backend's could, and others are library calls (passes/scan_in_kernels.h).
 extern const c10::Symbol kKernelAttribute;
 
 // What the type of a tensor value says.

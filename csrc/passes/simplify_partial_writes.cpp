@@ -53,14 +53,6 @@ std::optional<Layout> written_region(const Value* value) {
   return region;
 }
 
-namespace {
-
-struct Part {
-  int64_t begin = 0, end = 0;  // along the one dimension in which it is not the whole
-  Value* source = nullptr;
-};
-
-// The region as a slice [begin, end) of `dim`, which is found by the first region.
 std::optional<Part> slice_of(const TensorInfo& whole, const Layout& region,
                              std::optional<size_t>& dim) {
   const auto begin = begin_of_box(region, whole.sizes, whole.strides);
@@ -73,6 +65,8 @@ std::optional<Part> slice_of(const TensorInfo& whole, const Layout& region,
   if (!dim) return std::nullopt;
   return Part{.begin = (*begin)[*dim], .end = (*begin)[*dim] + region.sizes[*dim]};
 }
+
+namespace {
 
 // The part of a cat that is this region of it, if one is.
 Value* part_of_cat(const Value* cat, const Layout& region) {
@@ -92,16 +86,6 @@ Value* part_of_cat(const Value* cat, const Layout& region) {
     begin += info.sizes[dim];
   }
   return nullptr;
-}
-
-// As a full tensor is, but with `size` elements along the dimension.
-Value* slice_of_full(GraphBuilder& builder, Value* full, size_t dim, int64_t size) {
-  TensorInfo info = info_of(full);
-  info.sizes[dim] = size;
-  info.strides = contiguous_strides(info.sizes);
-  std::vector<Value*> inputs = full->node()->inputs().vec();
-  inputs[0] = builder.integers(info.sizes);
-  return builder.call_like(full->node(), inputs, info);
 }
 
 bool is_written_further(const Value* value) {
@@ -136,10 +120,8 @@ Value* cat_of_writes(GraphBuilder& builder, Node* write) {
   std::optional<size_t> dim;
   std::vector<Part> parts;
   int64_t left = 1;
-  Value* value = write->output();
-  for (; left > 0; value = value->node()->input(0)) {
+  for (Value* value = write->output(); left > 0; value = value->node()->input(0)) {
     const auto region = written_region(value);
-    if (!region && parts.size() > 1 && value->node()->kind() == c10::aten::full) break;
     auto part = region ? slice_of(whole, *region, dim) : std::nullopt;
     if (!part) return nullptr;
     part->source = value->node()->input(1);
@@ -148,17 +130,14 @@ Value* cat_of_writes(GraphBuilder& builder, Node* write) {
   }
   std::sort(parts.begin(), parts.end(),
             [](const Part& a, const Part& b) { return a.begin < b.begin; });
-  for (size_t i = 1; i < parts.size(); ++i)
-    if (parts[i].begin < parts[i - 1].end) return nullptr;
-  parts.push_back({whole.sizes[*dim], whole.sizes[*dim]});
   int64_t end = 0;
   std::vector<Value*> sources;
   for (const Part& part : parts) {
-    if (part.begin > end) sources.push_back(slice_of_full(builder, value, *dim, part.begin - end));
-    if (part.source) sources.push_back(part.source);
+    if (part.begin != end) return nullptr;
     end = part.end;
+    sources.push_back(part.source);
   }
-  return builder.cat(sources, int64_t(*dim), whole);
+  return end == whole.sizes[*dim] ? builder.cat(sources, int64_t(*dim), whole) : nullptr;
 }
 
 Value* without_covered_write(GraphBuilder& builder, Node* write) {

@@ -18,13 +18,21 @@ std::optional<Layout> layout_of_view(const torch::jit::Node* view, c10::IntArray
 // offset of a write to an input counts from another place.
 std::optional<Layout> written_region(const torch::jit::Value* value);
 
+// Elements [begin, end) of one dimension, and all of the others.
+struct Part {
+  int64_t begin = 0, end = 0;
+  torch::jit::Value* source = nullptr;  // what is there
+};
+// The region as a part along `dim`, which is found by the first region. None where it is none.
+std::optional<Part> slice_of(const TensorInfo& whole, const Layout& region,
+                             std::optional<size_t>& dim);
+
 // Of a view of partial writes or of a cat: what was written there, or a view of what was there
 // before the writes that do not meet it. Null where neither is known.
 torch::jit::Value* read_past_writes(GraphBuilder& builder, torch::jit::Node* view);
 
 // The cat of what the last of several partial writes and those before it wrote, where that is all
-// of the value, or all else is one number: a cell that activates the chunks of its gates in place.
-// Else null.
+// of the value: a cell that activates the chunks of its gates in place. Else null.
 torch::jit::Value* cat_of_writes(GraphBuilder& builder, torch::jit::Node* write);
 
 // Of a partial write on top of one that it covers: it alone. Else null.

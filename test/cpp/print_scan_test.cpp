@@ -74,7 +74,7 @@ TEST_P(Scan, OfWhatIsTheSameInAllSteps) {
 std::vector<ScanCase> scan_cases() {
   std::vector<ScanCase> cases;
   for (const Axis axis : {Axis::kParallel, Axis::kReduction})
-    for (const Type type : {Type::kFloat, Type::kDouble, Type::kInt64, Type::kInt32})
+    for (const Type type : {Type::kFloat, Type::kDouble, Type::kInt64, Type::kInt32, Type::kInt16})
       for (const Op op : {Op::kScanSum, Op::kScanProd}) cases.push_back({op, type, axis});
   return cases;
 }

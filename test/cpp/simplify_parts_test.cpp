@@ -50,20 +50,6 @@ TEST(Simplify, PartialWritesOfAllAreACat) {
   graph.expect_same_results();
 }
 
-TEST(Simplify, PartialWritesOfAFullTensorAreACatWithWhatIsLeftOfIt) {
-  const Simplified graph(kOneWrite + R"(
-  %sizes : int[] = prim::Constant[value=[2, 3]]()
-  %dtype : int = prim::Constant[value=6]()
-  %full : M = aten::full(%sizes, %half, %dtype, %none, %none, %none)
-  %u : Float(2, 1, strides=[1, 1], device=cpu) = aten::abs(%w0)
-  %f0 : M = aten::as_strided_scatter(%full, %w0, %column, %strides, %zero)
-  %f2 : M = aten::as_strided_scatter(%f0, %u, %column, %strides, %two)
-  return (%f2))");
-
-  EXPECT_EQ(graph.operators(), (Names{"exp", "as_strided", "neg", "abs", "full", "cat"}));
-  graph.expect_same_results();
-}
-
 TEST(Simplify, PartialWritesOfAFullTensorThatMeetAreNoCat) {
   const Simplified graph(kOneWrite + R"(
   %sizes : int[] = prim::Constant[value=[2, 3]]()

@@ -68,7 +68,7 @@ def test_pieces_are_read_where_they_lie(case: str) -> None:
 def test_no_library_call_joins_them(case: str) -> None:
     function, *inputs = CASES[case]
 
-    assert library_calls(lambda x: x.cumsum(0) + 1, torch.ones(20, 30)) == ["aten::cumsum"]
+    assert library_calls(lambda x: x.sort(0)[0] + 1, torch.ones(20, 30)) == ["aten::sort"]
     assert library_calls(function, *inputs) == []
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Callable
 
@@ -10,7 +9,7 @@ import pytest
 import torch
 from behaviour import library_calls, run_hot
 
-SHAPES = [(1,), (5,), (40,), (1000,), (7, 5), (3, 130), (300, 3), (4, 1, 9), (6, 33, 20)]
+SHAPES = [(1,), (5,), (40,), (3000,), (7, 5), (3, 1300), (900, 3), (4, 1, 9), (6, 33, 20)]
 FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 INTEGERS = [torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool]
 TOLERANCES = {torch.float32: 1e-6, torch.float64: 1e-14, torch.bfloat16: 2e-2, torch.float16: 2e-3}
@@ -86,6 +85,43 @@ def test_scans_pass_nan_and_infinity_on() -> None:
         torch.testing.assert_close(actual, scan(x, 1), equal_nan=True)
 
 
+def test_products_of_rows_stay_in_the_range_of_floats_where_eagers_do() -> None:
+    begins_at_zero, falls, alternates = torch.full((3, 64), 1e20)
+    begins_at_zero[0] = 0
+    falls[:32] = 1e-30
+    alternates[1::2] = 1e-20
+
+    for dtype in (torch.float32, torch.float64):
+        for row in (begins_at_zero, falls, alternates):
+            x = (row.double() ** (1 if dtype == torch.float32 else 8)).to(dtype)
+            torch.testing.assert_close(
+                run_hot(lambda x: x.cumprod(0), x).cpu(), x.cumprod(0), equal_nan=True
+            )
+
+
+def test_sums_of_rows_stay_in_the_range_of_floats_where_eagers_do() -> None:
+    terms = [1e308, -1e308] * 8 + [-1e308, 1e308, 1e308, -1e308] * 4
+    x = torch.tensor(terms, dtype=torch.float64)
+
+    assert torch.equal(run_hot(lambda x: x.cumsum(0), x).cpu(), x.cumsum(0))
+
+
+@pytest.mark.parametrize("dtype", [torch.int16, torch.float32, torch.float64], ids=str)
+def test_a_scan_that_is_reduced_and_read_again(dtype: torch.dtype) -> None:
+    def from_greatest(x: torch.Tensor) -> torch.Tensor:
+        sums = x.cumsum(1, dtype=dtype)
+        return sums - sums.amax(1, keepdim=True)
+
+    def of_equal_columns(x: torch.Tensor) -> torch.Tensor:
+        sums = x[:, :1].expand(20, 100).cumsum(0, dtype=dtype)
+        return sums - sums.amax(0)
+
+    x = elements((20, 100), torch.int16 if dtype == torch.int16 else dtype)
+    for fn in (from_greatest, of_equal_columns):
+        assert library_calls(fn, x) == []
+        torch.testing.assert_close(run_hot(fn, x).cpu(), fn(x))
+
+
 def random_program(seed: int) -> tuple[Callable[[torch.Tensor], torch.Tensor], torch.Tensor]:
     shape = random.Random(seed).choice([s for s in SHAPES if len(s) > 1])
 
@@ -128,6 +164,16 @@ def test_gradients_of_scans_agree_with_eager(dim: int) -> None:
     torch.testing.assert_close(run_hot(gradient, x).cpu(), gradient(x))
 
 
-def test_every_scan_of_many_shapes_is_a_kernel() -> None:
-    for shape, dim in itertools.product([(40,), (7, 5), (6, 33, 20)], [0, -1]):
-        assert library_calls(lambda x, dim=dim: x.cumsum(dim), torch.randn(shape)) == []
+@pytest.mark.parametrize(("shape", "dim", "left"), [
+    ((40,), 0, []),
+    ((7, 5), 1, []),
+    ((2000, 6), 1, []),
+    ((2000, 20), 0, []),
+    ((60, 300), 1, []),
+    ((2000, 20), 1, ["aten::cumsum"]),
+    ((50, 30, 3), 1, ["aten::cumsum"]),
+])  # fmt: skip
+def test_scans_that_fill_too_few_vectors_are_the_librarys(
+    shape: tuple[int, ...], dim: int, left: list[str]
+) -> None:
+    assert library_calls(lambda x: x.cumsum(dim), torch.randn(shape)) == left

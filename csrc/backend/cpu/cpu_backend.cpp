@@ -78,7 +78,7 @@ CpuKernel compile(const codegen::LoweredKernel& lowered, const codegen::Target& 
 
 // Which scans and matrix products kernels compute, and who computes the others. Under deterministic
 // algorithms all products are eager's.
-GraphPass choose_kernels(const CompileOptions& options, int lanes) {
+GraphPass own_passes(const CompileOptions& options, int lanes) {
   return [&options, lanes](std::shared_ptr<torch::jit::Graph> graph) {
     graph = scan_in_kernels(std::move(graph));
     if (options.deterministic) return graph;
@@ -98,8 +98,8 @@ class CpuBackend final : public Backend {
   std::shared_ptr<Executable> compile(std::shared_ptr<torch::jit::Graph> graph,
                                       const CompileOptions& options) override {
     const codegen::Target machine = target();
-    const CoreGraph core = core_graph_of(
-        *graph, options.inputs, choose_kernels(options, machine.lanes), options.library_operations);
+    const CoreGraph core = core_graph_of(*graph, options.inputs, own_passes(options, machine.lanes),
+                                         options.library_operations);
     Plan plan = make_plan(
         core, options.inputs,
         {machine.lanes, at::get_num_threads(), config().rematerialize_bytes, options.verify});

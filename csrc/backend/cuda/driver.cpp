@@ -100,12 +100,16 @@ std::string describe(Result error) {
 void check(Result result, const std::string& what) {
   if (result == kSuccess) [[likely]]
     return;
-  if (std::ranges::find(kRefusals, result) != kRefusals.end())
-    throw RefusedWork({__func__, __FILE__, uint32_t(__LINE__)}, what + ": " + describe(result));
   TORCH_CHECK(result != kNotInitialized, what, ": ", describe(result),
               ". A child of fork() cannot use a device that its parent has used: start processes "
               "with torch.multiprocessing's method 'spawn'");
   TORCH_CHECK(false, what, ": ", describe(result));
+}
+
+void check_taken(Result result, const std::string& what) {
+  if (std::ranges::find(kRefusals, result) != kRefusals.end()) [[unlikely]]
+    throw RefusedWork({__func__, __FILE__, uint32_t(__LINE__)}, what + ": " + describe(result));
+  check(result, what);
 }
 
 DeviceProperties device_properties(c10::DeviceIndex ordinal) {
@@ -143,9 +147,9 @@ void allow_shared_bytes(Kernel kernel, unsigned bytes, c10::DeviceIndex device) 
   if (bytes + unsigned(declared) <= kSharedBytesOfAnyKernel) return;
   const bool was_raised = unsigned(allowed) > kSharedBytesOfAnyKernel;
   if (was_raised && unsigned(allowed) >= bytes) return;
-  check(driver().set_kernel_attribute(KernelAttribute::kMaxDynamicSharedBytes, int(bytes), kernel,
-                                      handle_of(device)),
-        fmt::format("a kernel cannot have {} bytes of shared memory", bytes));
+  check_taken(driver().set_kernel_attribute(KernelAttribute::kMaxDynamicSharedBytes, int(bytes),
+                                            kernel, handle_of(device)),
+              fmt::format("a kernel cannot have {} bytes of shared memory", bytes));
 }
 
 // Less is slower and not wrong, so that what the driver refuses is not told.

@@ -105,9 +105,11 @@ const Driver& driver();
 // "CUDA_ERROR_LAUNCH_FAILED (unspecified launch failure)"
 std::string describe(Result error);
 
-// Raises c10::Error unless the driver succeeded, RefusedWork (backend/late_failure.h) where the
-// call alone is to blame. `what`: "kernel add_mul cannot be launched".
+// Raises c10::Error unless the driver succeeded. `what`: "kernel add_mul cannot be launched".
 void check(Result result, const std::string& what);
+// Of a call that gives a device work, or makes it ready: raises RefusedWork
+// (backend/late_failure.h) where the call alone is to blame.
+void check_taken(Result result, const std::string& what);
 
 // A device of the driver, whose numbers are those of PyTorch's devices.
 struct DeviceProperties {

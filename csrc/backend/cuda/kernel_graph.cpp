@@ -50,7 +50,7 @@ void launch_alone(const PreparedLaunch& launch, Stream stream) {
       driver().launch(launch.kernel->code->kernel, shape.grid_x, 1, 1, shape.block_x, shape.block_y,
                       1, shape.shared_bytes, stream, parameters.addresses.data(), nullptr);
   if (result != kSuccess) [[unlikely]]
-    check(result, fmt::format("kernel {} cannot be launched", launch.kernel->name));
+    check_taken(result, fmt::format("kernel {} cannot be launched", launch.kernel->name));
 }
 
 KernelGraph::KernelGraph(c10::ArrayRef<PreparedLaunch> launches) {
@@ -101,7 +101,8 @@ void KernelGraph::launch(c10::ArrayRef<PreparedLaunch> launches, Stream stream) 
           fmt::format("the arguments of kernel {} cannot be changed", launches[i].kernel->name));
     arguments_[i] = launches[i].arguments;
   }
-  check(driver().launch_graph(executable_, stream), describe(launches) + " cannot be launched");
+  check_taken(driver().launch_graph(executable_, stream),
+              describe(launches) + " cannot be launched");
 }
 
 int64_t KernelGraph::kernels_in_graphs() {
