@@ -27,6 +27,14 @@ struct Scan {
   const std::string type, name;
 };
 
+// What adds up a vector's lanes. Floats add up in double to nothing that is too large.
+const char* sum_of_lanes(const PrintContext& context, const Expr& scan) {
+  const Expr& argument = context.kernel.exprs[scan.arguments[0]];
+  const bool widened = argument.op == Op::kCast && scan.type == Type::kDouble &&
+                       context.kernel.exprs[argument.arguments[0]].type != Type::kDouble;
+  return is_floating(scan.type) && !widened ? "lazy_scan_sum_in_range" : "lazy_scan_sum";
+}
+
 }  // namespace
 
 void declare_scans(const PrintContext& context, size_t sweep, int copies, SourceWriter& out) {
@@ -45,8 +53,8 @@ void print_scan(const PrintContext& context, size_t sweep, ExprId id, const Body
                 SourceWriter& out) {
   const Scan scan(context, sweep, id);
   const bool sums = scan.expr.op == Op::kScanSum;
-  const char* const step = scan.along_lanes ? (sums ? "lazy_scan_sum" : "lazy_scan_prod")
-                                            : (sums ? "lazy_add" : "lazy_mul");
+  const char* const of_lanes = sums ? sum_of_lanes(context, scan.expr) : "lazy_scan_prod";
+  const char* const step = scan.along_lanes ? of_lanes : sums ? "lazy_add" : "lazy_mul";
   for (int copy = 0; copy < (scan.vector ? body.copies : 1); ++copy) {
     const Body own{copy, body.copies, body.last_masked};
     const std::string before = scan.accumulator(copy);

@@ -124,9 +124,8 @@ enum class Op : uint8_t {
   // stored at the address that the third one holds; for devices that tell of bad indices late.
   kWithin,
   // Along the one reduction dimension: of the argument up to this step, which is included. The
-  // result varies along it. Additions are in no specified order, multiplications of floats in that
-  // of
-  // the steps.
+  // result varies along it. The order is not specified, but is that of the steps where another one
+  // would leave the range of floats.
   kScanSum,
   kScanProd,
   // Over all reduction dimensions; the argument varies along them, the result does not. kFloat sums
