@@ -5,16 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
 
-#include "graph_evaluator.h"
-#include "ir/verify_graph.h"
-#include "passes/simplify.h"
+#include "passes/add_pieces.h"
+#include "simplified_graph.h"
 
 namespace torch_lazy {
 namespace {
 
-using Names = std::vector<std::string>;
+using testing::Names;
 
 // Of six columns, with what stands for the gradients of x[:, 0:2], x[:, 2:4] and x[:, 1:3].
 const std::string kPieces = R"(graph(%a : P, %b : P):
@@ -55,23 +53,12 @@ struct Added {
     verify_graph(*after);
   }
 
-  Names operators() const {
-    Names names;
-    for (const auto* node : after->nodes())
-      if (!node->kind().is_prim()) names.push_back(node->kind().toUnqualString());
-    return names;
-  }
+  Names operators() const { return testing::operators_of(*after); }
 
   void expect_same_results() const {
     const at::Tensor a = at::randn({3, 2}), b = at::randn({3, 2});
     b[1][0] = 0.0;  // of which the negative is -0
-    const auto expected = testing::evaluate(*before, {a.clone(), b.clone()});
-    const auto actual = testing::evaluate(*after, {a.clone(), b.clone()});
-    ASSERT_EQ(expected.size(), actual.size());
-    for (size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_TRUE(at::equal(expected[i], actual[i]));
-      EXPECT_TRUE(at::equal(at::signbit(expected[i]), at::signbit(actual[i])));
-    }
+    testing::expect_same_results(*before, *after, a, b);
   }
 };
 

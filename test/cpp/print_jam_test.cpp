@@ -66,39 +66,41 @@ TEST_P(JammedProduct, WithWhatFollowsFromItsSums) {
   expect_products_as_evaluated(builder.kernel, type);
 }
 
+// A product whose left rows are scaled by a factor each.
+struct ScaledProduct {
+  explicit ScaledProduct(const ProductCase& of) : builder(product(of, /*jammed=*/0)) {
+    const uint32_t a = builder.input(of.type), b = builder.input(of.type);
+    const uint32_t scale = builder.input(of.type);
+    const bool along_rows = of.axis == Axis::kReduction;
+    factor = builder.load(scale, {one(), Size::constant(0), Size::constant(0)});
+    const ExprId left =
+        builder.op(Op::kMul, {builder.load(a, {slot(kInner), Size::constant(0), one()}), factor});
+    const ExprId right = along_rows ? builder.load(b, {Size::constant(0), slot(kInner), one()})
+                                    : builder.load(b, {Size::constant(0), one(), slot(kColumns)});
+    sum = builder.op(Op::kReduceSum, {builder.op(Op::kMul, {left, right})});
+    out = builder.output(of.type);
+  }
+
+  LoopBuilder builder;
+  ExprId factor = 0, sum = 0;
+  uint32_t out = 0;
+};
+
 // So much that it is not written out for each step.
 TEST_P(JammedProduct, WithWhatIsDearAndFollowsFromItsSums) {
-  LoopBuilder builder = product(GetParam(), /*jammed=*/0);
-  const Type type = GetParam().type;
-  if (!is_floating(type)) return;
-  const uint32_t a = builder.input(type), b = builder.input(type), scale = builder.input(type);
-  const bool along_rows = GetParam().axis == Axis::kReduction;
-  const ExprId factor = builder.load(scale, {one(), Size::constant(0), Size::constant(0)});
-  const ExprId left =
-      builder.op(Op::kMul, {builder.load(a, {slot(kInner), Size::constant(0), one()}), factor});
-  const ExprId right = along_rows ? builder.load(b, {Size::constant(0), slot(kInner), one()})
-                                  : builder.load(b, {Size::constant(0), one(), slot(kColumns)});
-  const ExprId sum = builder.op(Op::kReduceSum, {builder.op(Op::kMul, {left, right})});
-  const uint32_t out = builder.output(type);
-  const ExprId bounded = builder.op(Op::kTanh, {builder.op(Op::kTanh, {sum})});
-  builder.store(out, {slot(kColumns), one()}, builder.op(Op::kMul, {bounded, factor}));
-  expect_products_as_evaluated(builder.kernel, type);
+  if (!is_floating(GetParam().type)) return;
+  ScaledProduct scaled(GetParam());
+  LoopBuilder& builder = scaled.builder;
+  const ExprId bounded = builder.op(Op::kTanh, {builder.op(Op::kTanh, {scaled.sum})});
+  builder.store(scaled.out, {slot(kColumns), one()},
+                builder.op(Op::kMul, {bounded, scaled.factor}));
+  expect_products_as_evaluated(builder.kernel, GetParam().type);
 }
 
 TEST_P(JammedProduct, OfWhatEachRowIsScaledBy) {
-  LoopBuilder builder = product(GetParam(), /*jammed=*/0);
-  const Type type = GetParam().type;
-  const uint32_t a = builder.input(type), b = builder.input(type), scale = builder.input(type);
-  const bool along_rows = GetParam().axis == Axis::kReduction;
-  const ExprId factor = builder.load(scale, {one(), Size::constant(0), Size::constant(0)});
-  const ExprId left =
-      builder.op(Op::kMul, {builder.load(a, {slot(kInner), Size::constant(0), one()}), factor});
-  const ExprId right = along_rows ? builder.load(b, {Size::constant(0), slot(kInner), one()})
-                                  : builder.load(b, {Size::constant(0), one(), slot(kColumns)});
-  const ExprId sum = builder.op(Op::kReduceSum, {builder.op(Op::kMul, {left, right})});
-  const uint32_t out = builder.output(type);
-  builder.store(out, {slot(kColumns), one()}, sum);
-  expect_products_as_evaluated(builder.kernel, type);
+  ScaledProduct scaled(GetParam());
+  scaled.builder.store(scaled.out, {slot(kColumns), one()}, scaled.sum);
+  expect_products_as_evaluated(scaled.builder.kernel, GetParam().type);
 }
 
 std::vector<ProductCase> product_cases() {

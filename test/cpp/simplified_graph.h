@@ -53,6 +53,32 @@ inline const std::string kOneWrite = kExp + R"(
   %s1 : M = aten::as_strided_scatter(%e, %w0, %column, %strides, %zero)
 )";
 
+using Names = std::vector<std::string>;
+
+// Operators of a graph, by name.
+inline Names operators_of(const torch::jit::Graph& graph) {
+  Names names;
+  for (const auto* node : graph.nodes())
+    if (!node->kind().is_prim()) names.push_back(node->kind().toUnqualString());
+  return names;
+}
+
+// Bit by bit, in what they return and in what they write.
+inline void expect_same_results(torch::jit::Graph& before, torch::jit::Graph& after,
+                                const at::Tensor& a, const at::Tensor& b) {
+  const std::vector<at::Tensor> first{a.clone(), b.clone()}, second{a.clone(), b.clone()};
+  const auto expected = evaluate(before, first), actual = evaluate(after, second);
+  ASSERT_EQ(expected.size(), actual.size());
+  const auto bits = [](const at::Tensor& x) {
+    return x.scalar_type() == at::kFloat ? x.contiguous().view(at::kInt) : x;
+  };
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_TRUE(at::equal(bits(expected[i]), bits(actual[i])));
+    EXPECT_EQ(expected[i].strides(), actual[i].strides());
+  }
+  for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(at::equal(bits(first[i]), bits(second[i])));
+}
+
 struct Simplified {
   std::shared_ptr<torch::jit::Graph> before, after;
 
@@ -62,33 +88,14 @@ struct Simplified {
     verify_graph(*after);
   }
 
-  // Operators that are left, by name.
-  std::vector<std::string> operators() const {
-    std::vector<std::string> names;
-    for (const auto* node : after->nodes())
-      if (!node->kind().is_prim()) names.push_back(node->kind().toUnqualString());
-    return names;
-  }
+  Names operators() const { return operators_of(*after); }
 
   void expect_same_results() const {
     const at::Tensor a = at::randn({2, 3}), b = at::randn({2, 3});
     a[0][0] = -0.0;
     b[0][1] = std::nan("");
-    const std::vector<at::Tensor> first{a.clone(), b.clone()}, second{a.clone(), b.clone()};
-    const auto expected = evaluate(*before, first), actual = evaluate(*after, second);
-    ASSERT_EQ(expected.size(), actual.size());
-    const auto bits = [](const at::Tensor& x) {
-      return x.scalar_type() == at::kFloat ? x.contiguous().view(at::kInt) : x;
-    };
-    for (size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_TRUE(at::equal(bits(expected[i]), bits(actual[i])));
-      EXPECT_EQ(expected[i].strides(), actual[i].strides());
-    }
-    for (size_t i = 0; i < first.size(); ++i)
-      EXPECT_TRUE(at::equal(bits(first[i]), bits(second[i])));
+    testing::expect_same_results(*before, *after, a, b);
   }
 };
-
-using Names = std::vector<std::string>;
 
 }  // namespace torch_lazy::testing
