@@ -109,6 +109,13 @@ class Reader {
     return value->toIntVector();
   }
 
+  // The second argument, counted from the first of the dimensions.
+  static int64_t dimension(const Node& node, const Extents& sizes) {
+    const auto dim = constant_value(node.input(1));
+    TORCH_CHECK(dim && dim->isInt(), operator_name(&node), " has no constant dimension");
+    return dim->toInt() < 0 ? dim->toInt() + int64_t(sizes.size()) : dim->toInt();
+  }
+
   // ---- Nodes ----
 
   // Views, partial writes and writes to inputs say where values lie; none is a call by itself.
@@ -186,10 +193,7 @@ class Reader {
         read_gather(jit_node, name, node);
         break;
       case CoreKind::kCat: {
-        const auto dim = constant_value(jit_node.input(1));
-        TORCH_CHECK(dim && dim->isInt(), name, " has no constant dimension");
-        const auto rank = int64_t(core_.values[size_t(node.outputs[0])].sizes.size());
-        node.dims = {dim->toInt() < 0 ? dim->toInt() + rank : dim->toInt()};
+        node.dims = {dimension(jit_node, core_.values[size_t(node.outputs[0])].sizes)};
         break;
       }
       case CoreKind::kFlip: {
@@ -257,8 +261,7 @@ class Reader {
       return;
     }
     const Extents& sizes = core_.values[size_t(node.inputs[0])].sizes;
-    const int64_t dim = constant_value(jit_node.input(1))->toInt();
-    node.dims = {dim < 0 ? dim + int64_t(sizes.size()) : dim};
+    node.dims = {dimension(jit_node, sizes)};
     if (sizes[size_t(node.dims[0])] != 1) return;
     node.kind = CoreKind::kCopy;
     node.op = Op::kCast;
@@ -275,11 +278,9 @@ class Reader {
     node.inputs.clear();
     tensors(jit_node.input(0), node.inputs);
     tensors(jit_node.input(2), node.inputs);
-    const auto dim = constant_value(jit_node.input(1));
-    TORCH_CHECK(dim && dim->isInt(), name, " has no constant dimension");
-    const auto rank = int64_t(core_.values[size_t(node.inputs[0])].sizes.size());
-    node.dims = {dim->toInt() < 0 ? dim->toInt() + rank : dim->toInt()};
-    if (rank == 0) node.kind = CoreKind::kLibrary;
+    const Extents& sizes = core_.values[size_t(node.inputs[0])].sizes;
+    node.dims = {dimension(jit_node, sizes)};
+    if (sizes.empty()) node.kind = CoreKind::kLibrary;
   }
 
   // Whether a kernel can do it: dtypes that kernels have, at least one element.
