@@ -183,6 +183,10 @@ std::string ReductionPrinter::result_of_loop(int copy) const {
   return along_lanes() ? over_copies() : accumulator(copy);
 }
 
+std::string ReductionPrinter::result_of_step(int copy) const {
+  return goes_step_by_step(context_) ? kept("k", copy) : result_of_loop(copy);
+}
+
 void ReductionPrinter::set_aside(SourceWriter& out) const {
   const int results = along_lanes() ? 1 : copies_;
   for (int copy = 0; copy < results; ++copy)
@@ -290,12 +294,12 @@ void ReductionPrinter::finish(SourceWriter& out) const {
       finish_arg(out);
       return;
     }
-    const std::string all = goes_step_by_step(context_) ? kept("k", 0) : result_of_loop(0);
-    print_scalar(context_, id_, call(over_lanes(expr_.op), argument_type_, {all}), out);
+    print_scalar(context_, id_, call(over_lanes(expr_.op), argument_type_, {result_of_step(0)}),
+                 out);
     return;
   }
   for (int copy = 0; copy < copies_; ++copy) {
-    std::string result = goes_step_by_step(context_) ? kept("k", copy) : result_of_loop(copy);
+    std::string result = result_of_step(copy);
     if (is_arg()) result = index(copy);
     if (!vector_) {
       print_scalar(context_, id_, result, out);
@@ -332,7 +336,7 @@ Fold ReductionPrinter::fold() const {
   fold.name = "f" + std::to_string(id_);
   fold.shared = "g" + std::to_string(id_);
   fold.type = argument_type_;
-  fold.value = staged_ ? staged_result(0) : over_copies();
+  fold.value = result_of_loop(0);
   fold.identity = identity_literal(expr_.op, argument_type_);
   fold.of_warp = over_lanes(expr_.op);
   fold.of_two = std::string("lazy_") + step_of(expr_.op);

@@ -59,6 +59,8 @@ class ReductionPrinter {
   void declare_kept(Type type, const char* family, int copy, const std::string& value,
                     SourceWriter& out) const;
   std::string result_of_loop(int copy) const;
+  // The same, or where it has been set aside.
+  std::string result_of_step(int copy) const;
   std::string over_copies() const;
   void add_block(const std::string& block, int copy, SourceWriter& out) const;
   std::string staged_result(int copy) const;
