@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ops/primitive.h"
+#include "passes/decompose_term.h"
 #include "passes/graph_builder.h"
 #include "passes/simplify_partial_writes.h"
 
@@ -214,29 +215,24 @@ class Sum {
 
   // As writes to zeros.
   Value* one_by_one(const Padded& padded) {
-    Value* value = builder_.full(0, whole_);
+    Term value{&builder_, builder_.full(0, whole_)};
     for (const auto& [offset, piece] : padded.pieces)
-      value = builder_.call("aten::as_strided_scatter", "",
-                            {value, steps_[piece.step].value, builder_.integers(piece.region.sizes),
-                             builder_.integers(piece.region.strides), builder_.integer(offset)},
-                            whole_);
-    return value;
+      value = scatter_view(value, {&builder_, steps_[piece.step].value}, piece.region.sizes,
+                           piece.region.strides, offset);
+    return value.value;
   }
 
   // The other summands are zero there, which is what makes a 0 of -0. With what makes the
   // piece, so that one kernel does both.
   void add_zeros(Piece& piece, size_t summands) {
     if (piece.summands == summands || !c10::isFloatingType(whole_.dtype)) return;
-    Value* value = steps_[piece.step].value;
+    Value* const value = steps_[piece.step].value;
     const bool is_input = value->node()->kind() == c10::prim::Param;
     builder_.insert_before(is_input ? root_ : value->node()->next());
     builder_.stand_for(root_);
     const bool is_low = c10::isReducedFloatingType(whole_.dtype);
-    const c10::ScalarType computed = is_low ? c10::kFloat : whole_.dtype;
-    value = builder_.pointwise("aten::add", "Tensor",
-                               {builder_.to(value, computed), builder_.number(0, computed)},
-                               computed, {builder_.integer(1)});
-    steps_.push_back({.value = builder_.to(value, whole_.dtype)});
+    const Term sum = Term{&builder_, value}.to(is_low ? c10::kFloat : whole_.dtype) + 0;
+    steps_.push_back({.value = sum.to(whole_.dtype).value});
     piece.step = steps_.size() - 1;
   }
 
