@@ -89,12 +89,12 @@ bool is_bound_by_memory(const Operands& product) {
          is_read_along(product.b, last - 1);
 }
 
-// Whether a copy of the right side with its columns side by side is made for little: squares of it
-// are transposed in registers (codegen/print_jam), and the product reads it from near.
+// Whether a copy of the right side with its columns side by side is made for little, and the
+// product reads it from near. Of elements of 8 bytes and of 1 it has not been measured.
 bool may_be_copied(const TensorInfo& matrix) {
   const int64_t element = int64_t(c10::elementSize(matrix.dtype));
-  const bool has_squares = element == 4 || c10::isReducedFloatingType(matrix.dtype);
-  return has_squares && matrix.elements() * element <= kMostCopiedBytes &&
+  const bool is_measured = element == 4 || c10::isReducedFloatingType(matrix.dtype);
+  return is_measured && matrix.elements() * element <= kMostCopiedBytes &&
          std::ranges::find(matrix.strides, 0) == matrix.strides.end();
 }
 
