@@ -68,22 +68,38 @@ std::optional<Part> slice_of(const TensorInfo& whole, const Layout& region,
 
 namespace {
 
-// The part of a cat that is this region of it, if one is.
-Value* part_of_cat(const Value* cat, const Layout& region) {
+// Of what lies in `region`: what a view sees that reads nothing else. Null where it may.
+Value* view_of_region(GraphBuilder& builder, Value* source, const Layout& region,
+                      const Layout& read) {
+  if (region == read) return source;
+  if (!contains(region, read)) return nullptr;
+  const TensorInfo info = info_of(source);
+  Layout place{region.sizes, {info.strides.begin(), info.strides.end()}, 0};
+  std::optional<Layout> view;
+  if (place.strides == region.strides) {  // also where a dimension of the view runs along several
+    view = read;
+    view->offset -= region.offset;
+  } else {
+    view = moved(read, region, place);
+  }
+  return view ? builder.view(source, view->sizes, view->strides, view->offset) : nullptr;
+}
+
+// What a view of a cat sees that reads one part of it. Null for others.
+Value* view_of_part(GraphBuilder& builder, const Value* cat, const Layout& read) {
   const TensorInfo whole = info_of(cat);
   const auto constant = constant_value(cat->node()->input(1));
-  if (!constant || !constant->isInt() || region.sizes.size() != whole.sizes.size()) return nullptr;
+  if (!constant || !constant->isInt()) return nullptr;
   const int64_t rank = int64_t(whole.sizes.size());
   const auto dim = size_t(constant->toInt() < 0 ? constant->toInt() + rank : constant->toInt());
-  if (c10::IntArrayRef(region.strides) != whole.strides) return nullptr;
-  int64_t begin = 0;
+  Layout region{{}, {whole.strides.begin(), whole.strides.end()}, 0};
   for (Value* part : cat->node()->input(0)->node()->inputs()) {
     const TensorInfo info = info_of(part);
     if (info.sizes.size() != whole.sizes.size()) return nullptr;  // ATen's empty 1-D tensors
-    if (region.offset == begin * whole.strides[dim] &&
-        c10::IntArrayRef(region.sizes) == info.sizes && info.dtype == whole.dtype)
-      return part;
-    begin += info.sizes[dim];
+    region.sizes.assign(info.sizes.begin(), info.sizes.end());
+    if (info.dtype == whole.dtype && !disjoint(region, read))
+      return view_of_region(builder, part, region, read);
+    region.offset += info.sizes[dim] * whole.strides[dim];
   }
   return nullptr;
 }
@@ -98,16 +114,18 @@ bool is_written_further(const Value* value) {
 
 Value* read_past_writes(GraphBuilder& builder, Node* view) {
   const auto read = layout_at(view, 1);
+  if (!read) return nullptr;
   Value* value = view->input(0);
-  for (int passed = 0; read && passed < kMostWritesPassed; ++passed) {
-    const auto written = written_region(value);
-    if (!written) break;
-    if (*written == *read) return value->node()->input(1);
-    if (!disjoint(*written, *read)) break;
+  for (int passed = 0; const auto written = written_region(value); ++passed) {
+    if (passed == kMostWritesPassed) return nullptr;
+    // What other writes have left of it is read where the last one has been: of the value between,
+    // which is written to again, a copy would have to be kept.
+    if (!disjoint(*written, *read))
+      return view_of_region(builder, value->node()->input(1), *written, *read);
     value = value->node()->input(0);
   }
-  if (read && value->node()->kind() == c10::aten::cat)
-    if (Value* part = part_of_cat(value, *read)) return part;
+  if (value->node()->kind() == c10::aten::cat)
+    if (Value* part = view_of_part(builder, value, *read)) return part;
   if (value == view->input(0)) return nullptr;
   return builder.call("aten::as_strided", "",
                       {value, view->input(1), view->input(2), view->input(3)},

@@ -27,8 +27,8 @@ struct Part {
 std::optional<Part> slice_of(const TensorInfo& whole, const Layout& region,
                              std::optional<size_t>& dim);
 
-// Of a view of partial writes or of a cat: what was written there, or a view of what was there
-// before the writes that do not meet it. Null where neither is known.
+// Of a view of partial writes or of a cat: it, or a view, of what was written there, or a view of
+// what was there before all the writes, if none meets it. Null where neither is known.
 torch::jit::Value* read_past_writes(GraphBuilder& builder, torch::jit::Node* view);
 
 // The cat of what the last of several partial writes and those before it wrote, where that is all

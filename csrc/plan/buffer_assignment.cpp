@@ -205,8 +205,12 @@ class Assigner {
     // No input lies in memory of the plan's.
     const ValueId source = node(id).inputs[1];
     if (value(graph_.base_of(source)).producer != kNoId && !apart(source, base)) return;
-    for (const NodeId user : value(made).users)
-      if (user == kNoId) return;  // an output keeps memory of its own
+    // The memory of an output has no other: the results of one call might share it.
+    const auto& users = value(made).users;
+    const NodeId owner = value(root).producer;
+    if (std::count(users.begin(), users.end(), kNoId) && !in_kernel_[size_t(root)] &&
+        node(owner).outputs.size() != 1)
+      return;
     written_.insert(root);
     assign_to(made, root, result_.layouts[size_t(base)]);
   }

@@ -187,6 +187,20 @@ kernel kernel_sin(%2, out %4) 1 work items  # frees %2
 )");
 }
 
+TEST(Plan, APartialWriteThatIsAnOutputHappensInPlace) {
+  EXPECT_EQ(planned(kPartialWrite + R"(
+  return (%y))"),
+            R"(%2 = empty Float [4] strides [1]
+kernel kernel_exp(%0, out %2) 1 work items
+%3 = empty Float [2] strides [1]
+kernel kernel_exp(%1, out %3) 1 work items
+%4 = view %2 [4] strides [1]  # frees %2
+%5 = view %4 [2] strides [1] + 1
+copy %3 to %5  # frees %3, %5
+2 kernels, 0 library calls, 1 copies, arena of 0 bytes
+)");
+}
+
 TEST(Plan, APartialWriteLeavesABaseThatIsReadLater) {
   EXPECT_EQ(planned(kPartialWrite + R"(
   return (%x, %y))"),

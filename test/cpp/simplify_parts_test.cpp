@@ -1,5 +1,6 @@
 // What the simplify pass makes of partial writes and cats.
 
+#include "passes/graph_builder.h"
 #include "simplified_graph.h"
 
 namespace torch_lazy {
@@ -16,6 +17,19 @@ TEST(Simplify, ReadsWhatAPartialWriteWrote) {
   return (%t))");
 
   EXPECT_EQ(graph.operators(), (Names{"exp", "as_strided", "neg", "tanh"}));
+  graph.expect_same_results();
+}
+
+TEST(Simplify, ReadsPartsOfWhatAPartialWriteWrote) {
+  const Simplified graph(kOneWrite + R"(
+  %more : int[] = prim::Constant[value=[1, 2, 1]]()
+  %by : int[] = prim::Constant[value=[1, 3, 1]]()
+  %r : Float(1, 2, 1, strides=[1, 3, 1], device=cpu) = aten::as_strided(%s1, %more, %by, %zero)
+  %t : Float(1, 2, 1, strides=[2, 1, 1], device=cpu) = aten::tanh(%r)
+  return (%t))");
+
+  EXPECT_EQ(graph.operators(), (Names{"exp", "as_strided", "neg", "as_strided", "tanh"}));
+  EXPECT_EQ(info_of(graph.after->outputs()[0]->node()->input(0)).strides[1], 1);
   graph.expect_same_results();
 }
 
@@ -37,6 +51,20 @@ TEST(Simplify, KeepsAPartialWriteThatIsReadInPart) {
 
   EXPECT_EQ(graph.operators(),
             (Names{"exp", "as_strided", "neg", "as_strided_scatter", "as_strided", "tanh"}));
+}
+
+// Of what lies between two writes a copy would have to be kept.
+TEST(Simplify, ReadsTheLastOfSeveralPartialWritesWhereThoseBeforeAreReadInPart) {
+  const Simplified graph(kOneWrite + R"(
+  %v1 : Float(2, 1, strides=[3, 1], device=cpu) = aten::as_strided(%b, %column, %strides, %zero)
+  %s2 : M = aten::as_strided_scatter(%s1, %v1, %column, %strides, %two)
+  %r : Float(2, 2, strides=[3, 1], device=cpu) = aten::as_strided(%s2, %columns, %strides, %zero)
+  %t : Float(2, 2, strides=[2, 1], device=cpu) = aten::tanh(%r)
+  return (%t, %s2))");
+
+  EXPECT_EQ(graph.after->outputs()[0]->node()->input(0)->node()->input(0),
+            graph.after->outputs()[1]);
+  graph.expect_same_results();
 }
 
 TEST(Simplify, PartialWritesOfAllAreACat) {
@@ -117,6 +145,24 @@ TEST(Simplify, ReadsAPartOfACat) {
   return (%r))");
 
   EXPECT_EQ(graph.operators(), (Names{"neg", "abs"}));
+  graph.expect_same_results();
+}
+
+TEST(Simplify, ReadsRowsOfAPartOfACat) {
+  const Simplified graph(R"(
+  %dim : int = prim::Constant[value=0]()
+  %sizes : int[] = prim::Constant[value=[3]]()
+  %strides : int[] = prim::Constant[value=[1]]()
+  %nine : int = prim::Constant[value=9]()
+  %x : M = aten::exp(%a)
+  %y : M = aten::neg(%b)
+  %parts : Tensor[] = prim::ListConstruct(%x, %y)
+  %c : Float(4, 3, strides=[3, 1], device=cpu) = aten::cat(%parts, %dim)
+  %second : Float(3, strides=[1], device=cpu) = aten::as_strided(%c, %sizes, %strides, %nine)
+  %r : Float(3, strides=[1], device=cpu) = aten::abs(%second)
+  return (%r))");
+
+  EXPECT_EQ(graph.operators(), (Names{"neg", "as_strided", "abs"}));
   graph.expect_same_results();
 }
 

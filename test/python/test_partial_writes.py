@@ -43,6 +43,14 @@ def read_past(x: torch.Tensor) -> torch.Tensor:
     return y[:, 8:12] * total + y[:, :4]
 
 
+def rows_in_turn(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    for i in range(1, len(y)):
+        y[i] += 0.5 * y[i - 1]
+        y[i].clamp_(-2, 2)
+    return torch.stack([y[i] for i in range(1, len(y))])
+
+
 @pytest.mark.parametrize("function", [between_kernels, on_one_view])
 def test_partial_writes_between_kernels_need_no_library(
     function: Callable[..., torch.Tensor],
@@ -57,6 +65,17 @@ def test_views_read_past_partial_writes() -> None:
     x = torch.randn(64, 32)
 
     torch.testing.assert_close(run_hot(read_past, x).cpu(), read_past(x))
+
+
+def test_rows_that_are_changed_in_turn_are_never_copied_with_all_others() -> None:
+    x = torch.randn(40, 4096)
+    torch.lazy.reset_peak_memory_stats()
+    before = torch.lazy.memory_allocated()
+
+    result = run_hot(rows_in_turn, x)
+
+    torch.testing.assert_close(result.cpu(), rows_in_turn(x))
+    assert torch.lazy.max_memory_allocated() - before < 8 * x.nbytes
 
 
 def test_a_kernel_leaves_the_smallest_integer_alone_where_a_division_would_trap() -> None:
@@ -104,7 +123,8 @@ def changed(choose: random.Random, part: torch.Tensor) -> torch.Tensor:
     return choose.choice(operators)(part)
 
 
-def write(choose: random.Random, base: torch.Tensor, other: torch.Tensor) -> None:
+def write(choose: random.Random, base: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Returns the part of the base that is written."""
     place = choose.getrandbits(30)
     part = random_view(random.Random(place), base)
     same_places = random_view(random.Random(place), other)
@@ -119,6 +139,7 @@ def write(choose: random.Random, base: torch.Tensor, other: torch.Tensor) -> Non
         part.copy_(changed(choose, part) + same_places)
     else:
         part.copy_(changed(choose, same_places))
+    return part
 
 
 def random_program(seed: int) -> Callable[[torch.Tensor, torch.Tensor], list[torch.Tensor]]:
@@ -128,15 +149,19 @@ def random_program(seed: int) -> Callable[[torch.Tensor, torch.Tensor], list[tor
         base = x.clone() if narrow or choose.random() < 0.3 else x * 2 + 1
         if base.dim() > 1 and choose.random() < 0.3:
             base, other = base.transpose(0, 1), other.transpose(0, 1)
-        results = []
+        results, parts = [], []
         for _ in range(choose.randint(1, 6)):
-            write(choose, base, other)
+            parts.append(write(choose, base, other))
             if choose.random() < 0.2:
                 results.append(base.clone())
             if choose.random() < 0.2:
                 results.append(changed(choose, random_view(choose, base)))
             if choose.random() < 0.15 and base.dtype in FLOATS:
                 results.append(base.cumsum(0))
+            if choose.random() < 0.3:
+                results.append(changed(choose, random_view(choose, choose.choice(parts))[None]))
+        if choose.random() < 0.3:
+            results.append(torch.stack([part.reshape(-1)[:1] for part in parts]))
         results.append(base if choose.random() < 0.3 else changed(choose, base))
         return results
 
