@@ -128,8 +128,9 @@ class ExpressionBuilder {
     Memory memory{base, view.layout};
     // A view of an input counts from the start of its storage, a binding from its first element.
     const CoreValue& base_value = graph_.values[size_t(base)];
-    if (base_value.producer == kNoId)
-      memory.layout.offset -= context_.input_offsets[size_t(base_value.input)];
+    memory.layout.offset += base_value.producer == kNoId
+                                ? -context_.input_offsets[size_t(base_value.input)]
+                                : context_.layouts[size_t(base)].offset;
     return memory;
   }
 

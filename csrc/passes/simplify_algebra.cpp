@@ -284,12 +284,12 @@ Value* simpler_value(GraphBuilder& builder, Node* node, c10::IntArrayRef input_o
   if (node->outputs().size() != 1 || !has_complete_type(node->output())) return nullptr;
   if (node->kind() == c10::aten::as_strided) {
     if (Value* whole = view_of_uniform(builder, node)) return whole;
-    if (Value* past = read_past_writes(builder, node)) return past;
+    if (Value* past = read_past_writes(builder, node, input_offsets)) return past;
     return base_of_whole_view(node, input_offsets);
   }
   if (node->kind() == c10::aten::as_strided_scatter) {
     if (Value* cat = cat_of_writes(builder, node)) return cat;
-    return without_covered_write(builder, node);
+    return without_covered_write(builder, node, input_offsets);
   }
   if (node->kind() == c10::aten::clone) {
     if (Value* uniform = view_of_uniform(builder, node)) return uniform;

@@ -40,16 +40,19 @@ std::optional<Layout> layout_of_view(const Node* view, c10::IntArrayRef input_of
   return layout;
 }
 
-std::optional<Layout> written_region(const Value* value) {
+std::optional<Layout> written_region(const Value* value, c10::IntArrayRef input_offsets) {
   const Node* const node = value->node();
   if (node->kind() != c10::aten::as_strided_scatter) return std::nullopt;
-  const auto base = node->input(0)->node()->kind();
-  if (base == c10::prim::Param || base == c10::aten::as_strided) return std::nullopt;
+  const Value* const base = node->input(0);
   const TensorInfo source = info_of(node->input(1));
   auto region = layout_at(node, 2);
-  if (source.dtype != info_of(value).dtype || !region ||
-      c10::IntArrayRef(source.sizes) != region->sizes)
+  if (base->node()->kind() == c10::aten::as_strided || source.dtype != info_of(value).dtype ||
+      !region || c10::IntArrayRef(source.sizes) != region->sizes)
     return std::nullopt;
+  if (base->node()->kind() != c10::prim::Param) return region;
+  if (base->offset() >= input_offsets.size() || !info_of(base).same_layout(info_of(value)))
+    return std::nullopt;
+  region->offset -= input_offsets[base->offset()];
   return region;
 }
 
@@ -112,11 +115,11 @@ bool is_written_further(const Value* value) {
 
 }  // namespace
 
-Value* read_past_writes(GraphBuilder& builder, Node* view) {
+Value* read_past_writes(GraphBuilder& builder, Node* view, c10::IntArrayRef input_offsets) {
   const auto read = layout_at(view, 1);
   if (!read) return nullptr;
   Value* value = view->input(0);
-  for (int passed = 0; const auto written = written_region(value); ++passed) {
+  for (int passed = 0; const auto written = written_region(value, input_offsets); ++passed) {
     if (passed == kMostWritesPassed) return nullptr;
     // What other writes have left of it is read where the last one has been: of the value between,
     // which is written to again, a copy would have to be kept.
@@ -127,9 +130,7 @@ Value* read_past_writes(GraphBuilder& builder, Node* view) {
   if (value->node()->kind() == c10::aten::cat)
     if (Value* part = view_of_part(builder, value, *read)) return part;
   if (value == view->input(0)) return nullptr;
-  return builder.call("aten::as_strided", "",
-                      {value, view->input(1), view->input(2), view->input(3)},
-                      info_of(view->output()));
+  return builder.view(value, read->sizes, read->strides, read->offset);
 }
 
 Value* cat_of_writes(GraphBuilder& builder, Node* write) {
@@ -158,17 +159,19 @@ Value* cat_of_writes(GraphBuilder& builder, Node* write) {
   return end == whole.sizes[*dim] ? builder.cat(sources, int64_t(*dim), whole) : nullptr;
 }
 
-Value* without_covered_write(GraphBuilder& builder, Node* write) {
-  const auto region = written_region(write->output());
+Value* without_covered_write(GraphBuilder& builder, Node* write, c10::IntArrayRef input_offsets) {
+  const auto region = written_region(write->output(), input_offsets);
   Value* base = write->input(0);
   for (int passed = 0; region && passed < kMostWritesPassed; ++passed) {
-    const auto covered = written_region(base);
+    const auto covered = written_region(base, input_offsets);
     if (!covered || !contains(*region, *covered)) break;
     base = base->node()->input(0);
   }
   if (base == write->input(0)) return nullptr;
   std::vector<Value*> inputs = write->inputs().vec();
   inputs[0] = base;
+  if (base->node()->kind() == c10::prim::Param)
+    inputs[4] = builder.integer(region->offset + input_offsets[base->offset()]);
   return builder.call_like(write, inputs, info_of(write->output()));
 }
 

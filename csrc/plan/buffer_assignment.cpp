@@ -9,6 +9,10 @@ namespace {
 using codegen::BufferBinding;
 using codegen::LoweredKernel;
 
+// Compared with each other they take this number squared.
+constexpr size_t kMostWrites = 512;
+constexpr int kMostReadsCompared = 512;
+
 class Assigner {
  public:
   Assigner(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
@@ -54,26 +58,38 @@ class Assigner {
         if (node(id).fails_on_data || node(id).kind == CoreKind::kGather)
           last_failing_ = int64_t(i);
         if (node(id).kind == CoreKind::kMutation) {
-          // Copies come last of all.
-          const ValueId source = graph_.base_of(node(id).inputs[1]);
-          if (value(source).producer == kNoId)
-            last_read_[inputs_[size_t(value(source).input)].storage] = int64_t(items_.size());
+          add_read(node(id).inputs[1], int64_t(items_.size()));  // copies come last of all
           continue;
         }
         position_[size_t(id)] = std::max(position_[size_t(id)], int32_t(i));
-        for (const ValueId input : node(id).inputs) {
-          const ValueId base = graph_.base_of(input);
-          if (value(base).producer != kNoId) continue;
-          int64_t& last = last_read_[inputs_[size_t(value(base).input)].storage];
-          last = std::max(last, int64_t(i));
-        }
+        for (const ValueId input : node(id).inputs) add_read(input, int64_t(i));
       }
     }
   }
 
-  int64_t last_read_of(ValueId input) const {
-    const auto found = last_read_.find(inputs_[size_t(value(input).input)].storage);
-    return found == last_read_.end() ? -1 : found->second;
+  void add_read(ValueId id, int64_t item) {
+    const ValueId base = graph_.base_of(id);
+    if (value(base).producer != kNoId) return;
+    reads_[inputs_[size_t(value(base).input)].storage].push_back({item, id});
+  }
+
+  // Whether an input over the storage of `input`, as it was before the window, is read behind the
+  // item `when` where the window writes to `region`, which counts from the storage's start.
+  bool is_read_after(ValueId input, const Layout& region, int64_t when) const {
+    const auto found = reads_.find(inputs_[size_t(value(input).input)].storage);
+    if (found == reads_.end()) return false;
+    int compared = 0;
+    return std::ranges::any_of(found->second, [&](const Read& read) {
+      return read.item > when &&
+             (compared++ == kMostReadsCompared || value(read.value).dtype != value(input).dtype ||
+              !disjoint(in_storage(read.value), region));
+    });
+  }
+
+  // Of an input or a view of one, from the storage's start.
+  Layout in_storage(ValueId id) const {
+    if (graph_.base_of(id) != id) return node(value(id).producer).layout;
+    return {value(id).sizes, value(id).strides, inputs_[size_t(value(id).input)].offset};
   }
 
   // Every reader sees the value as a whole and with its own indices.
@@ -105,10 +121,11 @@ class Assigner {
     if (made.dtype != value(target).dtype || made.sizes != value(target).sizes) return;
     if (std::count(made.users.begin(), made.users.end(), kNoId)) return;
     const int64_t when = position_[size_t(made.producer)];
-    if (when <= last_failing_ || last_read_of(input) > when) return;
-    const bool kernel = in_kernel_[size_t(source)] && can_move(source);
-    const bool scatter = node(made.producer).kind == CoreKind::kScatter &&
-                         starts_at(source, target) && result_.roots[size_t(source)] == source;
+    if (when <= last_failing_ || result_.roots[size_t(source)] != source) return;
+    const bool scatter =
+        node(made.producer).kind == CoreKind::kScatter && starts_at(source, target);
+    const bool kernel = in_kernel_[size_t(source)] && can_move(source) &&
+                        !is_read_after(input, in_storage(target), when);
     if (!kernel && !scatter) return;
     assign_to(source, input, region_of(target));
     if (scatter) assign_chain(source, input, region_of(target));
@@ -121,24 +138,52 @@ class Assigner {
     result_.layouts[size_t(id)] = layout;
   }
 
-  // Whether a chain of partial writes, each read by nothing but the next, begins with the target.
+  // Whether a chain of partial writes begins with the target, each of which may go there at once:
+  // nothing behind one reads what was there before.
   bool starts_at(ValueId made, ValueId target) const {
-    for (;;) {
+    struct Write {
+      int64_t when;
+      Layout region;  // from the first element of the target
+    };
+    std::vector<Write> writes;  // the last one first
+    const ValueId input = graph_.base_of(target);
+    const int64_t first = in_storage(target).offset;
+    const auto is_kept = [&](ValueId read, const Layout& layout, NodeId reader) {
+      if (reader == kNoId) return false;
+      const bool last = node(reader).kind == CoreKind::kMutation;
+      if (last && node(reader).inputs[1] != read) return true;  // it is the target
+      const int64_t item = last ? int64_t(items_.size()) : position_[size_t(reader)];
+      return std::ranges::all_of(writes, [&](const Write& write) {
+        return item <= write.when || disjoint(layout, write.region);
+      });
+    };
+    while (made != target && !same_region(made, target)) {
       const NodeId producer = value(made).producer;
-      if (producer == kNoId || node(producer).kind != CoreKind::kScatter) break;
-      if (value(made).strides != value(target).strides) return false;
-      const int64_t when = position_[size_t(producer)];
-      for (const NodeId user : value(made).users)
-        if (user == kNoId || (node(user).kind == CoreKind::kView && made != target)) return false;
+      if (producer == kNoId || node(producer).kind != CoreKind::kScatter) return false;
+      if (writes.size() == kMostWrites || value(made).strides != value(target).strides)
+        return false;
+      // What is made is read before the writes behind it.
+      for (const NodeId user : value(made).users) {
+        if (user != kNoId && node(user).kind == CoreKind::kView) {
+          const ValueId view = node(user).outputs[0];
+          for (const NodeId reader : value(view).users)
+            if (!is_kept(view, node(user).layout, reader)) return false;
+        } else if (!is_kept(made, {value(made).sizes, value(made).strides, 0}, user)) {
+          return false;
+        }
+      }
       const ValueId base = node(producer).inputs[0];
-      if (when <= last_failing_ || !read_before(base, producer)) return false;
-      // Another view of the memory may be read between two of the writes.
-      if (last_read_of(graph_.base_of(target)) > when) return false;
-      if (!apart(node(producer).inputs[1], base)) return false;
-      if (base != target && value(base).producer == kNoId) return false;
+      const int64_t when = position_[size_t(producer)];
+      Layout region = node(producer).layout;
+      if (value(graph_.base_of(base)).producer != kNoId) region.offset += first;
+      if (when <= last_failing_ || is_read_after(input, region, when)) return false;
+      const ValueId source = node(producer).inputs[1];
+      if (!apart(source, base) && !is_input_apart(source, input, region)) return false;
+      region.offset -= first;
+      writes.push_back({when, region});
       made = base;
     }
-    return made == target || same_region(made, target);
+    return !writes.empty();
   }
 
   bool same_region(ValueId a, ValueId b) const {
@@ -187,6 +232,15 @@ class Assigner {
     if (producer == kNoId || owner == graph_.base_of(base)) return false;
     return node(producer).kind != CoreKind::kScatter &&
            result_.root(owner) != result_.root(graph_.base_of(base));
+  }
+
+  // Of an input or a view of one, that it is not where the window writes to in another input.
+  bool is_input_apart(ValueId source, ValueId written, const Layout& region) const {
+    const CoreValue& owner = value(graph_.base_of(source));
+    if (owner.producer != kNoId) return false;
+    if (inputs_[size_t(owner.input)].storage != inputs_[size_t(value(written).input)].storage)
+      return true;
+    return owner.dtype == value(written).dtype && disjoint(in_storage(source), region);
   }
 
   void assign_scatter(NodeId id) {
@@ -278,7 +332,12 @@ class Assigner {
   std::unordered_map<ValueId, std::vector<ValueId>> assigned_to_;  // by root
   std::vector<int32_t> position_;                                  // by node: the item that runs it
   std::vector<bool> in_kernel_;                                    // by value: stored by a kernel
-  std::unordered_map<uint32_t, int64_t> last_read_;  // by storage: the last item that reads it
+  // Of inputs as they were before the window.
+  struct Read {
+    int64_t item;
+    ValueId value;  // the input or a view of it
+  };
+  std::unordered_map<uint32_t, std::vector<Read>> reads_;  // by storage
   int64_t last_failing_ = -1;
   std::unordered_set<ValueId> written_;  // temporaries that partial writes go to in place
   BufferAssignment result_;

@@ -41,7 +41,10 @@ void PlanBuilder::allocate(ValueId id, int64_t origin) {
 }
 
 int64_t PlanBuilder::first_element(ValueId id) const {
-  if (graph_.base_of(id) != id) return node(value(id).producer).layout.offset;
+  if (const ValueId base = graph_.base_of(id); base != id) {
+    const int64_t offset = node(value(id).producer).layout.offset;
+    return value(base).producer == kNoId ? offset : first_element(base) + offset;
+  }
   const CoreValue& root = value(assignment_.root(id));
   return assignment_.layouts[size_t(id)].offset +
          (root.producer == kNoId ? offsets_[size_t(root.input)] : 0);
@@ -57,7 +60,9 @@ uint32_t PlanBuilder::tensor_slot(ValueId id) {
     return uint32_t(id);
   }
   if (maker.kind == CoreKind::kView) {
-    add_view(tensor_slot(maker.inputs[0]), uint32_t(id), maker.layout, maker.origin);
+    Layout layout = maker.layout;
+    layout.offset = first_element(id);
+    add_view(tensor_slot(maker.inputs[0]), uint32_t(id), std::move(layout), maker.origin);
   } else {
     const ValueId root = assignment_.root(id);
     TORCH_INTERNAL_ASSERT(root != id, "%", wanted.value->debugName(), " is read before it is made");

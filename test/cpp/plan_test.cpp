@@ -216,6 +216,62 @@ copy %3 to %5  # frees %3, %5
 )");
 }
 
+// Row 1 of the input is exp(b).
+const std::string kWrittenRow = R"(graph(%y : Float(4, 2, strides=[2, 1], device=cpu),
+      %b : Float(2, strides=[1], device=cpu)):
+  %false : bool = prim::Constant[value=0]()
+  %zero : int = prim::Constant[value=0]()
+  %two : int = prim::Constant[value=2]()
+  %four : int = prim::Constant[value=4]()
+  %row : int[] = prim::Constant[value=[2]]()
+  %rows : int[] = prim::Constant[value=[2, 2]]()
+  %by : int[] = prim::Constant[value=[1]]()
+  %by_rows : int[] = prim::Constant[value=[2, 1]]()
+  %e : Float(2, strides=[1], device=cpu) = aten::exp(%b)
+  %w : Float(4, 2, strides=[2, 1], device=cpu) = aten::as_strided_scatter(%y, %e, %row, %by, %two))";
+
+TEST(Plan, APartOfAnInputIsWrittenWhereItIs) {
+  EXPECT_EQ(planned(kWrittenRow + R"(
+  %v : Float(2, 2, strides=[2, 1], device=cpu) = aten::as_strided(%w, %rows, %by_rows, %two)
+  %s : Float(2, 2, strides=[2, 1], device=cpu) = aten::sin(%v)
+  %u : Float(2, strides=[1], device=cpu) = aten::as_strided(%y, %row, %by, %four)
+  %c : Float(2, strides=[1], device=cpu) = aten::cos(%u)
+  %f : Float(4, 2, strides=[2, 1], device=cpu) = aten::copy_(%y, %w, %false)
+  return (%s, %c))"),
+            R"(%2 = empty Float [2] strides [1]
+kernel kernel_exp(%1, out %2) 1 work items
+%3 = view %0 [4, 2] strides [2, 1]
+%9 = view %3 [2] strides [1] + 2  # frees %3
+copy %2 to %9  # frees %2, %9
+%5 = empty Float [2, 2] strides [2, 1]
+kernel kernel_sin(%0, out %5) 1 work items
+%7 = empty Float [2] strides [1]
+kernel kernel_cos(%0, out %7) 1 work items
+3 kernels, 0 library calls, 1 copies, arena of 0 bytes
+)");
+}
+
+TEST(Plan, APartOfAnInputIsWrittenAtTheEndWhereItIsReadAsItWas) {
+  EXPECT_EQ(planned(kWrittenRow + R"(
+  %v : Float(2, 2, strides=[2, 1], device=cpu) = aten::as_strided(%w, %rows, %by_rows, %two)
+  %s : Float(2, 2, strides=[2, 1], device=cpu) = aten::sin(%v)
+  %u : Float(2, 2, strides=[2, 1], device=cpu) = aten::as_strided(%y, %rows, %by_rows, %zero)
+  %c : Float(2, 2, strides=[2, 1], device=cpu) = aten::mul(%s, %u)
+  %f : Float(4, 2, strides=[2, 1], device=cpu) = aten::copy_(%y, %w, %false)
+  return (%c))"),
+            R"(%2 = empty Float [2] strides [1]
+kernel kernel_exp(%1, out %2) 1 work items
+%3 = empty Float [4, 2] strides [2, 1]
+copy %0 to %3
+%9 = view %3 [2] strides [1] + 2
+copy %2 to %9  # frees %2, %9
+%7 = empty Float [2, 2] strides [2, 1]
+kernel kernel_sin_mul(%3, %0, out %7) 1 work items
+copy %3 to %0  # frees %3
+2 kernels, 0 library calls, 3 copies, arena of 0 bytes
+)");
+}
+
 TEST(Plan, IndicesAreCheckedBeforeTheKernelAndInputsAreWrittenAfterAllChecks) {
   EXPECT_EQ(planned(R"(graph(%a : Float(4, strides=[1], device=cpu),
       %w : Float(5, 4, strides=[4, 1], device=cpu), %i : Long(4, strides=[1], device=cpu)):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from behaviour import library_calls, run_hot
+from behaviour import library_calls, run_hot, synchronize
 
 SHAPES = [(6,), (5, 9), (4, 16), (3, 4, 34), (2, 3, 5, 8), (700, 20)]
 DTYPES = [
@@ -142,16 +142,28 @@ def write(choose: random.Random, base: torch.Tensor, other: torch.Tensor) -> tor
     return part
 
 
-def random_program(seed: int) -> Callable[[torch.Tensor, torch.Tensor], list[torch.Tensor]]:
+def random_program(
+    seed: int, *, of_inputs: bool = False
+) -> Callable[[torch.Tensor, torch.Tensor], list[torch.Tensor]]:
+    """Writes to what it makes, or to what was there before its window."""
+
     def run(x: torch.Tensor, other: torch.Tensor) -> list[torch.Tensor]:
         choose = random.Random(seed)
         narrow = x.dtype in (torch.bool, torch.uint16)
         base = x.clone() if narrow or choose.random() < 0.3 else x * 2 + 1
+        seen = [random_view(choose, base) for _ in range(2)] if of_inputs else [base]
+        if of_inputs:
+            synchronize()
         if base.dim() > 1 and choose.random() < 0.3:
             base, other = base.transpose(0, 1), other.transpose(0, 1)
         results, parts = [], []
         for _ in range(choose.randint(1, 6)):
             parts.append(write(choose, base, other))
+            if choose.random() < 0.2:
+                part = choose.choice(seen)
+                part.copy_(changed(choose, part))
+            if choose.random() < 0.2:
+                results.append(changed(choose, choose.choice(seen)))
             if choose.random() < 0.2:
                 results.append(base.clone())
             if choose.random() < 0.2:
@@ -176,12 +188,13 @@ def random_input(choose: random.Random, shape: tuple[int, ...], dtype: torch.dty
     return (values.abs() + 1).to(torch.int64).to(dtype)
 
 
+@pytest.mark.parametrize("of_inputs", [False, True])
 @pytest.mark.parametrize("seed", range(60))
-def test_random_programs_that_write_to_parts_agree_with_eager(seed: int) -> None:
+def test_random_programs_that_write_to_parts_agree_with_eager(seed: int, of_inputs: bool) -> None:
     choose = random.Random(seed)
     shape, dtype = choose.choice(SHAPES), choose.choice(DTYPES)
     inputs = [random_input(choose, shape, dtype) for _ in range(2)]
-    program = random_program(seed)
+    program = random_program(seed, of_inputs=of_inputs)
 
     results = run_hot(program, *inputs)
 
