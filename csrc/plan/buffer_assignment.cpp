@@ -6,9 +6,6 @@
 namespace torch_lazy {
 namespace {
 
-using codegen::BufferBinding;
-using codegen::LoweredKernel;
-
 // Compared with each other they take this number squared.
 constexpr size_t kMostWrites = 512;
 constexpr int kMostReadsCompared = 512;
@@ -343,55 +340,11 @@ class Assigner {
   BufferAssignment result_;
 };
 
-// Strides and offset of an access as numbers, the offset from the start of the input's storage.
-std::vector<int64_t> concrete(const codegen::Access& access, const LoweredKernel& kernel,
-                              int64_t offset) {
-  std::vector<int64_t> result{kernel.number(access.offset) + offset};
-  for (const codegen::Size& stride : access.strides) result.push_back(kernel.number(stride));
-  return result;
-}
-
 }  // namespace
 
 BufferAssignment assign_buffers(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
                                 const std::vector<FusedItem>& items) {
   return Assigner(graph, inputs, items).run();
-}
-
-void undo_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
-                    const std::vector<LoweredKernel>& kernels, BufferAssignment& assignment,
-                    std::vector<ValueId>& undone) {
-  const auto input_of = [&](const BufferBinding& binding) -> int32_t {
-    if (binding.value < 0) return kNoId;
-    return graph.values[size_t(assignment.root(binding.value))].input;
-  };
-  std::vector<ValueId> conflicts;
-  for (const LoweredKernel& writer : kernels)
-    for (const codegen::Store& store : writer.kernel.stores) {
-      const BufferBinding& binding = writer.buffers[store.buffer];
-      const int32_t target = input_of(binding);
-      if (target == kNoId) continue;
-      const GraphInput& written = inputs[size_t(target)];
-      for (const LoweredKernel& reader : kernels)
-        for (const codegen::Expr& expr : reader.kernel.exprs) {
-          if (expr.op != codegen::Op::kLoad) continue;
-          const int32_t source = input_of(reader.buffers[expr.buffer]);
-          if (source == kNoId || inputs[size_t(source)].storage != written.storage) continue;
-          const bool same_element = &reader == &writer && expr.access.indirect.empty() &&
-                                    concrete(expr.access, reader, inputs[size_t(source)].offset) ==
-                                        concrete(store.access, writer, written.offset);
-          if (!same_element) conflicts.push_back(binding.value);
-        }
-    }
-  for (const ValueId id : conflicts) {
-    const CoreValue& value = graph.values[size_t(id)];
-    if (assignment.root(id) == id) continue;
-    assignment.roots[size_t(id)] = id;
-    assignment.layouts[size_t(id)] = {value.sizes, value.strides, 0};
-    for (const NodeId user : value.users)
-      if (user != kNoId) assignment.written_in_place.erase(user);
-    undone.push_back(id);
-  }
 }
 
 }  // namespace torch_lazy

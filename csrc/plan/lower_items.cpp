@@ -8,8 +8,10 @@
 
 #include "base/pass_times.h"
 #include "passes/rematerialize.h"
+#include "plan/direct_writes.h"
 #include "plan/few_long_rows.h"
 #include "plan/scalar_epilogue.h"
+#include "plan/write_conflicts.h"
 
 namespace torch_lazy {
 namespace {
@@ -40,6 +42,7 @@ class ItemLowering {
     fused.clear();
     for (const LoweredItem& lowered : items_) fused.push_back(lowered.item);
     buffer_assignment_ = assign_buffers(graph_, inputs_, fused);
+    assign_direct_writes(graph_, inputs_, fused, buffer_assignment_);
     std::vector<ValueId> undone;
     do {
       std::vector<bool> laid_out_again(layouts.size());

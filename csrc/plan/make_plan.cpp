@@ -366,6 +366,7 @@ class Planner {
       builder_.add_copy(builder_.tensor_slot(base), uint32_t(made), scatter.origin);
       builder_.set_ready(made);
     }
+    if (lowered_.buffer_assignment.written_early.count(id)) return;
     // The offset counts from the start of an input's storage; of `made`, from its first element.
     Layout region = scatter.layout;
     region.offset += builder_.first_element(made) -
