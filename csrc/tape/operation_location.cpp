@@ -2,16 +2,12 @@
 
 #include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>
-#if __has_include(<torch/csrc/autograd/node.h>)
-#include <torch/csrc/autograd/node.h>
-#else
-#include <torch/csrc/autograd/function.h>
-#endif
 
 #include <array>
 #include <atomic>
 #include <cstdint>
 
+#include "tape/autograd_node.h"
 #include "tape/python_frames.h"
 
 namespace torch_lazy {

@@ -12,7 +12,11 @@ OpenOperation::OpenOperation(Recorder& recorder, const OperatorInfo& op, c10::De
     : recorder_(recorder), op_(op) {
   count(recorder.counters_.recorded);
   const bool backward = torch::autograd::get_current_graph_task_id() != -1;
-  // Before the lock, since this may take the GIL.
+  // Before the lock, since these may run windows and take the GIL.
+  if (backward)
+    recorder.backward_streams_.begin_operation();
+  else
+    recorder.backward_streams_.begin_operation_behind();
   location_ = current_operation_location(backward);
   lock_ = recorder.prepare_window(backward, device);
   inputs_before_ = window().inputs();

@@ -19,6 +19,7 @@
 #include "base/api.h"
 #include "base/config.h"
 #include "base/metrics.h"
+#include "trace/backward_streams.h"
 #include "trace/flush_reason.h"
 #include "trace/global_state.h"
 #include "trace/learner.h"
@@ -192,6 +193,7 @@ class Recorder {
   bool deferring_ = true;                   // see set_deferring()
   PeriodDetector period_;                   // fed with eager windows
   bool backward_ = false;                   // at the last operation
+  BackwardStreams backward_streams_;
   uint32_t state_version_ = 0;  // when the window was opened, see GlobalState::Versioned
   std::exception_ptr error_;    // left by a deferred operation, raised at the next sync
   Metrics::OfThread& counters_ = metrics().of_new_thread();

@@ -257,6 +257,31 @@ print(torch.equal(step().cpu(), x.cpu() * 2 + 1))
     assert printed(script) == ["True"]
 
 
+@pytest.mark.parametrize("forward", ["side", "main"])
+def test_backward_waits_for_the_stream_of_forward(forward):
+    """PyTorch itself orders the two, and so no script does."""
+    script = f"""
+side, main = torch.cuda.Stream(), torch.cuda.current_stream()
+right = 0
+for i in range(8):
+    weight = torch.full((64,), i + 1.0).to("lazy").requires_grad_()
+    torch.cuda.synchronize()
+    with torch.cuda.stream({forward}):
+        y = weight.clone()
+        loss = (y * y).sum()
+    with torch.cuda.stream(main if {forward} is side else side):
+        loss.backward()
+        right += bool((weight.grad.cpu() == 2 * i + 2).all())
+    torch.lazy.wait_for_compiles()
+    del weight, y, loss
+    with torch.cuda.stream({forward}):
+        (x * 2).cpu()
+print(right)
+"""
+
+    assert printed(script) == ["8"]
+
+
 def test_backward_runs_on_the_stream_that_is_current_where_it_is_called():
     script = """
 w = torch.ones(5, 5, device="lazy", requires_grad=True)
@@ -429,3 +454,28 @@ print(_default_to_fused_or_foreach([parameter], differentiable=False))
     assert run_on_device(
         _PRELUDE + script, TORCH_LAZY_DEVICE=device, TORCH_LAZY_BACKEND="reference"
     ) == [str((False, foreach))]
+
+
+# ---------------------------------------------------------------- process groups
+
+
+def test_the_backend_of_a_process_group_is_that_of_the_device():
+    script = """
+import torch.distributed as dist
+from torch.distributed.distributed_c10d import Backend, BackendConfig
+for names in ("cpu:gloo,lazy:nccl", "nccl"):
+    print(BackendConfig(Backend(names)).device_backend_map.get("lazy"))
+print(dist.get_default_backend_for_device("lazy:0"))
+try:
+    BackendConfig(Backend("lazy:nccl,cuda:gloo"))
+except ValueError as error:
+    print(error)
+"""
+
+    assert printed(script) == [
+        "nccl",
+        "nccl",
+        "nccl",
+        "tensors on device lazy are communicated by the backend of cuda, but nccl was given for "
+        "lazy and gloo for cuda: give both the same",
+    ]
