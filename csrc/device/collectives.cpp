@@ -132,9 +132,12 @@ class LazyWork final : public c10d::Work {
   }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     const c10::intrusive_ptr<c10::ivalue::Future> future = work_->getFuture();
-    const auto show = [tensors = tensors_](c10::ivalue::Future& done) {
+    // A future of a device's work knows the storages that it is about, and refuses tensors of
+    // another device: they are the same as before.
+    using Shown = std::tuple<c10::IValue, std::vector<c10::ivalue::Future::WeakStorage>>;
+    const auto show = [tensors = tensors_](c10::ivalue::Future& done) -> Shown {
       tensors->write_back();
-      return tensors->to_lazy(done.value());  // raises what the work raised
+      return {tensors->to_lazy(done.value()), done.storages()};  // raises what the work raised
     };
     return future->then(show, future->elementType());
   }

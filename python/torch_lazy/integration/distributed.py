@@ -1,9 +1,10 @@
 """``torch.distributed`` on device ``lazy``: the process group that a script names simply works.
 
-A process group has a backend for each type of device. The bytes of lazy tensors are memory of the
-CPU, and the kernels of the collectives (``csrc/device/collectives.cpp``) hand it to the CPU's
-backend, gloo as a rule. So in every group the backend of ``lazy`` is the backend of ``cpu``, which
-is what this module sees to, whether a script names both, one of them or neither.
+A process group has a backend for each type of device. The kernels of the collectives
+(``csrc/device/collectives.cpp``) hand it the memory that lazy tensors have: of the CPU, where the
+backend is gloo as a rule, or of CUDA. So in every group the backend of ``lazy`` is that of the
+device where lazy tensors live, which is what this module sees to, whether a script names both, one
+of them or neither.
 """
 
 from __future__ import annotations
@@ -16,25 +17,39 @@ import torch
 import torch.distributed
 
 
+def _home(backends: dict[str, str]) -> str:
+    """The type of device where lazy tensors live.
+
+    Chosen now if a script names ``lazy``: others may not want it at all.
+    """
+    from torch_lazy import _C
+
+    kind = _C.execution_device() if "lazy" in backends else _C.chosen_execution_device()
+    return str(kind or "cpu")
+
+
 def _agree(backends: dict[str, str]) -> None:
-    """Gives ``lazy`` and ``cpu`` one backend in a group's table, where it has either of them."""
+    """Gives ``lazy`` and the device behind it one backend in a group's table that has either."""
     from torch.distributed import Backend
 
-    shared = backends.get("lazy", backends.get("cpu"))
+    home = _home(backends)
+    shared = backends.get("lazy", backends.get(home))
     if shared is None:
         return
+    name = home.upper()
     capable = Backend.backend_capability.get(shared)
-    if "lazy" in backends and capable is not None and "cpu" not in capable:
+    if "lazy" in backends and capable is not None and home not in capable:
+        default = Backend.default_device_backend_map.get(home, "gloo")
         raise ValueError(
-            f"backend {shared} cannot communicate tensors on device lazy, whose memory is the "
-            f"CPU's: name a backend that communicates CPU tensors, as in 'lazy:gloo'"
+            f"backend {shared} cannot communicate tensors on device lazy, which are {name} "
+            f"tensors: name a backend that communicates those, as in 'lazy:{default}'"
         )
-    if backends.get("cpu", shared) != shared:
+    if backends.get(home, shared) != shared:
         raise ValueError(
-            f"tensors on device lazy are communicated by the CPU's backend, but {shared} was given "
-            f"for lazy and {backends['cpu']} for cpu: give both the same"
+            f"tensors on device lazy are communicated by the backend of {home}, but {shared} was "
+            f"given for lazy and {backends[home]} for {home}: give both the same"
         )
-    backends.update(cpu=shared, lazy=shared)
+    backends.update({home: shared, "lazy": shared})
 
 
 def _with_lazy(initialize: Callable[..., None]) -> Callable[..., None]:
@@ -68,6 +83,15 @@ def _accept_device_id(original: Callable[..., None]) -> Callable[..., None]:
     return init_process_group
 
 
+def _default_by_home(original: Callable[..., str]) -> Callable[..., str]:
+    @functools.wraps(original)
+    def get_default_backend_for_device(device: str | torch.device) -> str:
+        name = device.type if isinstance(device, torch.device) else str(device).split(":")[0]
+        return original(_home({"lazy": ""}) if name == "lazy" else device)
+
+    return get_default_backend_for_device
+
+
 def _accept_device_without_index(original: Callable[..., int]) -> Callable[..., int]:
     @functools.wraps(original)
     def _get_device_index(device: Any, *args: Any, **kwargs: Any) -> int:
@@ -88,6 +112,9 @@ def install() -> None:
     Backend.default_device_backend_map.setdefault("lazy", Backend.GLOO)
     config = distributed_c10d.BackendConfig
     config.__init__ = _with_lazy(config.__init__)  # type: ignore[method-assign]
+    default = _default_by_home(distributed_c10d.get_default_backend_for_device)
+    distributed_c10d.get_default_backend_for_device = default
+    torch.distributed.get_default_backend_for_device = default
     init = _accept_device_id(distributed_c10d.init_process_group)
     torch.distributed.init_process_group = distributed_c10d.init_process_group = init
     data_parallel._get_device_index = _accept_device_without_index(data_parallel._get_device_index)
