@@ -1,5 +1,5 @@
 // What kernels for CUDA round to bfloat16 and half has the bits of eager's, whether a packet's
-// store rounds it or the value is computed with.
+// store rounds it or the value is computed with; and so has what they cast to bytes.
 
 #include <gtest/gtest.h>
 
@@ -69,6 +69,25 @@ TEST_P(CudaRounding, ANumberThatIsNoneStaysNone) {
   ASSERT_EQ(run.outputs.size(), 1u);
   EXPECT_TRUE(run.outputs[0].isnan().all().item<bool>());
 }
+
+class CudaCastToBytes : public ::testing::TestWithParam<c10::ScalarType> {};
+
+TEST_P(CudaCastToBytes, OfWhatIsOutOfRangeWraps) {
+  TapeBuilder window;
+  const Handle x =
+      window.input(at::tensor({-1.0, -2.5, -300.0, 3.75, 256.0, 70000.0}).to(GetParam()));
+  const Handle doubled = window.call("aten::mul", "Tensor", {x, number(2)})[0];
+  const Handle bytes = window.call(
+      "aten::_to_copy", "",
+      {doubled, at::kByte, c10::IValue(), c10::IValue(), c10::IValue(), false, c10::IValue()})[0];
+
+  const EmulatedWindow run = testing::run_emulated(window, {bytes}, kGpu);
+
+  ASSERT_EQ(run.outputs.size(), 1u);
+  EXPECT_TRUE(at::equal(run.outputs[0], at::tensor({254, 251, 168, 7, 0, 224}, at::kByte)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, CudaCastToBytes, ::testing::Values(at::kFloat, at::kDouble));
 
 INSTANTIATE_TEST_SUITE_P(Types, CudaRounding, ::testing::Values(at::kBFloat16, at::kHalf));
 

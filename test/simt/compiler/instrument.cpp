@@ -76,6 +76,8 @@ class Instrumenter {
           return false;
         } else if (auto* call = llvm::dyn_cast<llvm::CallInst>(instruction)) {
           if (!replace(*call, error)) return false;
+        } else if (auto* cast = llvm::dyn_cast<llvm::FPToUIInst>(instruction)) {
+          saturate(*cast);
         } else {
           instrument(*instruction);
         }
@@ -192,6 +194,17 @@ class Instrumenter {
     call.replaceAllUsesWith(builder_.CreateCall(function, arguments));
     call.eraseFromParent();
     return true;
+  }
+
+  // As PTX does, which has no conversion to fewer than 32 bits: what is negative is 0.
+  void saturate(llvm::FPToUIInst& cast) {
+    builder_.SetInsertPoint(&cast);
+    llvm::Type* const type = cast.getType();
+    llvm::Type* const wide = type->getIntegerBitWidth() < 32 ? builder_.getInt32Ty() : type;
+    llvm::Value* const whole = builder_.CreateIntrinsic(
+        llvm::Intrinsic::fptoui_sat, {wide, cast.getOperand(0)->getType()}, {cast.getOperand(0)});
+    cast.replaceAllUsesWith(builder_.CreateTrunc(whole, type));
+    cast.eraseFromParent();
   }
 
   llvm::Module& module_;
