@@ -143,15 +143,28 @@ std::string compiled_architecture(int device_architecture) {
   check_result(nvrtc().architecture_count(&count), "list architectures");
   std::vector<int> known(static_cast<size_t>(count));
   check_result(nvrtc().architectures(known.data()), "list architectures");
-  int nearest = 0;
-  for (const int each : known)
-    if (each <= device_architecture) nearest = std::max(nearest, each);
-  if (nearest == 0)
+  const std::string architecture = nearest_architecture(device_architecture, known);
+  if (architecture.empty())
     throw std::runtime_error(
         fmt::format("{} compiles for no device as old as compute capability {}.{}",
                     nvrtc().library.file, device_architecture / 10, device_architecture % 10));
-  const bool same_generation = nearest / 10 == device_architecture / 10;
-  return fmt::format("{}_{}", same_generation ? "sm" : "compute", nearest);
+  return architecture;
+}
+
+std::string nearest_architecture(int device, const std::vector<int>& known) {
+  // Machine code of an embedded device (Xavier, Orin, Thor, which was 10.1 before CUDA 13) runs on
+  // no other device of its generation, nor others' on it.
+  constexpr std::array kEmbedded{72, 87, 88, 101, 110};
+  const auto is_embedded = [&](int each) {
+    return std::ranges::find(kEmbedded, each) != kEmbedded.end();
+  };
+  int nearest = 0;
+  for (const int each : known)
+    if (each == device || (each < device && !is_embedded(each))) nearest = std::max(nearest, each);
+  if (nearest == 0) return "";
+  const bool runs_there =
+      nearest == device || (nearest / 10 == device / 10 && !is_embedded(device));
+  return fmt::format("{}_{}", runs_there ? "sm" : "compute", nearest);
 }
 
 std::string describe_compiler(const std::string& architecture) {

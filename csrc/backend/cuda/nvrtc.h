@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace torch_lazy::cuda {
 
@@ -24,6 +25,8 @@ NvrtcLibrary nvrtc_library();
 // older device that it runs as well; where NVRTC knows none of its generation "compute_90" or
 // older, which the driver translates.
 std::string compiled_architecture(int device_architecture);
+// The same of a compiler that knows these architectures; empty where all are newer.
+std::string nearest_architecture(int device, const std::vector<int>& known);
 
 // All that an image follows from besides its source: NVRTC's version, the options, the
 // architecture.
