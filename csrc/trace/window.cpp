@@ -171,7 +171,7 @@ std::exception_ptr Window::lose_run() {
                          "compute it in the child, or call torch.lazy.synchronize() before the "
                          "fork"));
   // An operation that is open on the tape has no words yet.
-  return poison({0, error}, tape_.size() - size_t(tape_.is_open()));
+  return poison({0, error}, Ran::kInAnyOrder, tape_.size() - size_t(tape_.is_open()));
 }
 
 void Window::wait_until_idle(RecordingGuard& lock) {
@@ -218,7 +218,7 @@ std::exception_ptr Window::run(RecordingGuard& lock, const CompiledTrace::Versio
   if (result.failure)
     result.failure->operation = version.graph.operations.at(result.failure->operation);
   lock.lock();
-  return finish_run(result, version.graph.output_storages, tape_.size());
+  return finish_run(result, Ran::kInAnyOrder, version.graph.output_storages, tape_.size());
 }
 
 RunResult Window::run_version(const CompiledTrace::Version& version,
@@ -309,10 +309,10 @@ std::exception_ptr Window::run_by_operation(RecordingGuard& lock, size_t operati
   inputs.clear();
   if (executable_failure && !result.failure) note_failure_of_executable(executable_failure);
   lock.lock();
-  return finish_run(result, kept_storages, operations);
+  return finish_run(result, Ran::kInOrder, kept_storages, operations);
 }
 
-std::exception_ptr Window::finish_run(const RunResult& result,
+std::exception_ptr Window::finish_run(const RunResult& result, Ran ran,
                                       c10::ArrayRef<uint32_t> output_storages, size_t operations) {
   running_ = false;
   for (size_t i = 0; i < output_storages.size(); ++i) {
@@ -321,19 +321,22 @@ std::exception_ptr Window::finish_run(const RunResult& result,
       owner->buffer = result.outputs[i].storage();
   }
   std::exception_ptr error;
-  if (result.failure) error = poison(*result.failure, operations);
+  if (result.failure) error = poison(*result.failure, ran, operations);
   idle_condition().notify_all();
   return error;
 }
 
-// The failing operation and those after it did not happen: what they would have written must not be
-// read. Reading it raises the original error.
-std::exception_ptr Window::poison(const RunFailure& failure, size_t operations) {
+// The failing operation and those after it did not happen: what they would have made, and what the
+// failing one may have written in part, must not be read. Reading it raises the original error.
+// What there was before, and they would have written, is as it is in eager after the failing line;
+// in a run whose steps are in another order it may be written already.
+std::exception_ptr Window::poison(const RunFailure& failure, Ran ran, size_t operations) {
   std::exception_ptr error = with_location(failure.error, tape_.entry(failure.operation));
   const auto shared = std::make_shared<const std::exception_ptr>(error);
   std::vector<uint32_t> storage_of(tape_.values);
   std::vector<InputMetadata> inputs;
-  for (size_t i = 0; i < operations; ++i) {
+  const size_t end = ran == Ran::kInOrder ? failure.operation + 1 : operations;
+  for (size_t i = 0; i < end; ++i) {
     const std::vector<Operand> operands = decode_operands(tape_.words(i), &inputs);
     for (const InputMetadata& input : inputs)
       if (!input.cpu) storage_of[input.value] = input.storage;

@@ -177,7 +177,7 @@ class Window {
 
   // --- Running it. The lock is released meanwhile and running() keeps other threads out. Pending
   // storages get their memory. Returned is the error of an operation that failed: what it and those
-  // behind it would have written is poisoned then.
+  // behind it would have made or changed is poisoned then, see poison().
 
   [[nodiscard]] std::exception_ptr run(RecordingGuard& lock, const CompiledTrace::Version& version,
                                        bool profiled);
@@ -206,10 +206,12 @@ class Window {
  private:
   static uint64_t next_serial();
   static c10::Stream current_stream(c10::DeviceIndex device);
-  [[nodiscard]] std::exception_ptr finish_run(const RunResult& result,
+  // What has been done of a run that failed: the operations before the failing one, or others too.
+  enum class Ran : uint8_t { kInOrder, kInAnyOrder };
+  [[nodiscard]] std::exception_ptr finish_run(const RunResult& result, Ran ran,
                                               c10::ArrayRef<uint32_t> output_storages,
                                               size_t operations);
-  std::exception_ptr poison(const RunFailure& failure, size_t operations);
+  std::exception_ptr poison(const RunFailure& failure, Ran ran, size_t operations);
   RunResult run_version(const CompiledTrace::Version& version, c10::ArrayRef<at::Tensor> inputs);
   void drop_early_run();
   // `told`: what the device says went wrong before.

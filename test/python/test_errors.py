@@ -1,9 +1,11 @@
 """Errors are the CPU's, message for message, and raised at the call. In a deferred window a failure
 on data that is pending itself is raised where the value is needed; it names the line that recorded
-it, and what later operations would have written is poisoned, not half written."""
+it, what later operations would have made is poisoned, and what they would have written is as it
+was."""
 
 from __future__ import annotations
 
+import copy
 import inspect
 
 import pytest
@@ -267,7 +269,7 @@ def test_an_index_out_of_range_raises_though_nobody_reads_the_rows(device):
 
 @pytest.mark.recording
 @pytest.mark.on_cpu("a kernel on CUDA goes on past a bad index, and the host is told once")
-def test_what_a_failed_window_would_have_written_is_poisoned(device):
+def test_what_a_failed_window_would_have_made_is_poisoned_and_what_it_writes_is_as_in_eager(device):
     def step(table, index, total):
         total.add_(1)
         rows = table.index_select(0, index.abs())
@@ -277,16 +279,62 @@ def test_what_a_failed_window_would_have_written_is_poisoned(device):
     table, total = torch.arange(3.0).to(device), torch.zeros((), device=device)
     good, bad = torch.tensor([0, 2]).to(device), torch.tensor([0, 7]).to(device)
     hot(step, table, good, total)
-    synchronize()
+    before = total.item()
 
     rows = step(table, bad, total)
 
     with pytest.raises((IndexError, RuntimeError), match="out of range"):
         synchronize()
-    for value in (rows, total):
-        with pytest.raises((IndexError, RuntimeError), match="out of range"):
-            value.tolist()
-    assert table.tolist() == [0, 1, 2]  # only read, so still good
+    with pytest.raises((IndexError, RuntimeError), match="out of range"):
+        rows.tolist()
+    assert total.item() == before + 1
+    assert table.tolist() == [0, 1, 2]
+
+
+@pytest.mark.recording
+@pytest.mark.on_cpu("a kernel on CUDA goes on past a bad index, and the host is told once")
+def test_what_the_failing_operation_itself_writes_is_poisoned(device):
+    def step(total, index):
+        total.index_add_(0, index.abs(), torch.ones(2, device=total.device))
+
+    total = torch.zeros(3).to(device)
+    hot(step, total, torch.tensor([0, 2]).to(device))
+    synchronize()
+
+    step(total, torch.tensor([0, 7]).to(device))
+
+    with pytest.raises((IndexError, RuntimeError), match="out of range"):
+        synchronize()
+    with pytest.raises((IndexError, RuntimeError), match="out of range"):
+        total.tolist()
+
+
+@pytest.mark.recording
+@pytest.mark.on_cpu("a kernel on CUDA goes on past a bad index, and the host is told once")
+def test_a_model_learns_on_after_a_batch_that_failed(device):
+    """As in eager, where the optimizer's step behind it never began."""
+
+    def train(device, model, optimizer, batches):
+        for batch in batches:
+            try:
+                optimizer.zero_grad()
+                loss = model(batch.to(device).abs()).square().mean()
+                loss.backward()
+                optimizer.step()
+                synchronize()
+            except (IndexError, RuntimeError):
+                pass
+
+    torch.manual_seed(0)
+    eager = torch.nn.Sequential(torch.nn.Embedding(5, 4), torch.nn.Linear(4, 2))
+    model = copy.deepcopy(eager).to(device)
+    batches = [torch.tensor([0, 4])] * 6 + [torch.tensor([0, 5])] + [torch.tensor([1, 4])] * 2
+
+    train("cpu", eager, torch.optim.SGD(eager.parameters(), 0.1, momentum=0.9), batches)
+    train(device, model, torch.optim.SGD(model.parameters(), 0.1, momentum=0.9), batches)
+
+    for parameter, expected in zip(model.parameters(), eager.parameters(), strict=True):
+        torch.testing.assert_close(parameter.cpu(), expected)
 
 
 @pytest.mark.recording
