@@ -28,6 +28,12 @@ void run_all() {
   Recorder::synchronize_all();
 }
 
+// What is pending on the stream; other threads may be recording for others meanwhile.
+void run_on(c10::Stream inner) {
+  const WithoutGil without_gil;
+  Recorder::synchronize_streams(inner);
+}
+
 // The guard of the device behind, where that has streams and events of its own. The device is not
 // chosen for this: PyTorch asks every guard, whoever uses its device. What makes a stream or an
 // event chooses it.
@@ -107,13 +113,21 @@ class LazyGuard final : public c10::impl::DeviceGuardImplInterface {
   // What was asked of a stream has been submitted by the time that the answer is given, so that a
   // loop that waits for it ends.
   bool queryStream(const c10::Stream& stream) const override {
-    run_all();
     const auto* const guard = inner_guard();
-    return !guard || guard->queryStream(inner(stream));
+    if (!guard) {
+      run_all();
+      return true;
+    }
+    run_on(inner(stream));
+    return guard->queryStream(inner(stream));
   }
   void synchronizeStream(const c10::Stream& stream) const override {
-    run_all();
-    if (const auto* const guard = inner_guard()) guard->synchronizeStream(inner(stream));
+    if (const auto* const guard = inner_guard()) {
+      run_on(inner(stream));
+      guard->synchronizeStream(inner(stream));
+    } else {
+      run_all();
+    }
     raise_found_failures();
   }
   void synchronizeDevice(const c10::DeviceIndex device) const override {
@@ -128,7 +142,7 @@ class LazyGuard final : public c10::impl::DeviceGuardImplInterface {
   void record(void** event, const c10::Stream& stream, const c10::DeviceIndex device,
               const c10::EventFlag flag) const override {
     if (const auto* const guard = execution_device().guard) {
-      run_all();
+      run_on(inner(stream));
       return guard->record(event, inner(stream), device, flag);
     }
     if (flag != c10::EventFlag::BACKEND_DEFAULT) return;
@@ -139,7 +153,7 @@ class LazyGuard final : public c10::impl::DeviceGuardImplInterface {
   void block(void* event, const c10::Stream& stream) const override {
     const auto* const guard = inner_guard();
     if (!guard) return;
-    run_all();
+    run_on(inner(stream));
     guard->block(event, inner(stream));
   }
   bool queryEvent(void* event) const override {
@@ -185,6 +199,14 @@ void register_streams(torch::Library& library) {
 
 void submit_to_device() {
   if (inner_guard()) run_all();
+}
+
+void submit_to_stream(std::optional<std::pair<c10::DeviceIndex, c10::StreamId>> place) {
+  const auto* const guard = inner_guard();
+  if (!guard) return;
+  const c10::Device device = place ? c10::Device(guard->type(), place->first) : guard->getDevice();
+  run_on(place ? c10::Stream(c10::Stream::UNSAFE, device, place->second)
+               : guard->getStream(device));
 }
 
 void raise_failures_of_device() {

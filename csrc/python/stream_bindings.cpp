@@ -85,6 +85,14 @@ void bind_streams(py::module_& module) {
   module.attr("device_type") = int(c10::DeviceType::Lazy);
   module.def("synchronize", &synchronize, py::call_guard<py::gil_scoped_release>());
   module.def("submit_to_device", &submit_to_device, py::call_guard<py::gil_scoped_release>());
+  module.def(
+      "submit_to_stream",
+      [](std::optional<std::pair<int, c10::StreamId>> place) {
+        submit_to_stream(
+            place ? std::optional(std::pair(c10::DeviceIndex(place->first), place->second))
+                  : std::nullopt);
+      },
+      py::arg("place") = py::none(), py::call_guard<py::gil_scoped_release>());
   module.def("raise_failures_of_device", &raise_failures_of_device,
              py::call_guard<py::gil_scoped_release>());
   module.def("replace_method", &replace_method);

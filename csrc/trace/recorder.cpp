@@ -149,8 +149,9 @@ bool Recorder::set_deferring(bool deferring) {
   return std::exchange(recorder.deferring_, deferring);
 }
 
-void Recorder::flush_for_another(Flush flush) {
+void Recorder::flush_for_another(Flush flush, std::optional<c10::ArrayRef<c10::Stream>> streams) {
   RecordingGuard lock(recording_lock());
+  if (streams && !window_.runs_on(*streams)) return;
   window_.wait_until_idle(lock);
   // An eager window has nothing pending, and its owner may be in the middle of an operation.
   if (window_.mode() == Window::Mode::kDeferring) close(lock, flush);

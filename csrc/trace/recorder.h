@@ -74,8 +74,9 @@ class Recorder {
   void sync(Flush flush);
   // Runs what is pending; an error stays for the next sync.
   void flush(Flush flush);
-  // Runs this window in its owner's stead; an error stays for the owner's next sync.
-  void flush_for_another(Flush flush);
+  // Runs this window in its owner's stead, if it is on one of the streams where these are given; an
+  // error stays for the owner's next sync.
+  void flush_for_another(Flush flush, std::optional<c10::ArrayRef<c10::Stream>> streams = {});
 
   // The storage dies: it is no longer an output of its window, and windows that read it keep its
   // memory from now on.
@@ -85,6 +86,8 @@ class Recorder {
   TORCH_LAZY_MODULE_API static bool set_deferring(bool deferring);
   // Runs the pending windows of all threads; raises this thread's error.
   TORCH_LAZY_MODULE_API static void synchronize_all();
+  // Of those on these streams, of the device where lazy tensors live.
+  static void synchronize_streams(c10::ArrayRef<c10::Stream> streams);
   // The process ends: pending work has no observer left.
   TORCH_LAZY_MODULE_API static void discard_all() noexcept;
   static void before_fork();

@@ -87,15 +87,30 @@ Recorder& Recorder::lease_for_thread() {
   return *lease.recorder;
 }
 
+namespace {
+
+std::vector<Recorder*> all_recorders() {
+  const RecordingGuard lock(recording_lock());
+  return RecorderPool::instance().all;
+}
+
+}  // namespace
+
 void Recorder::synchronize_all() {
-  std::vector<Recorder*> all;
+  Recorder& own = current();
+  for (Recorder* recorder : all_recorders())
+    if (recorder != &own) recorder->flush_for_another({FlushReason::kSynchronize});
+  own.sync({FlushReason::kSynchronize});
+}
+
+void Recorder::synchronize_streams(c10::ArrayRef<c10::Stream> streams) {
+  Recorder& own = current();
+  for (Recorder* recorder : all_recorders())
+    if (recorder != &own) recorder->flush_for_another({FlushReason::kSynchronize}, streams);
   {
     const RecordingGuard lock(recording_lock());
-    all = RecorderPool::instance().all;
+    if (!own.window_.runs_on(streams)) return;
   }
-  Recorder& own = current();
-  for (Recorder* recorder : all)
-    if (recorder != &own) recorder->flush_for_another({FlushReason::kSynchronize});
   own.sync({FlushReason::kSynchronize});
 }
 

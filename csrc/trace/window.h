@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Stream.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -84,6 +85,10 @@ class Window {
   // one that it was opened on.
   bool takes(c10::DeviceIndex device) const {
     return key_.device == device && (!stream_ || *stream_ == current_stream(device));
+  }
+  // On one of these, of the device where lazy tensors live.
+  bool runs_on(c10::ArrayRef<c10::Stream> streams) const {
+    return stream_ && std::find(streams.begin(), streams.end(), *stream_) != streams.end();
   }
   // Where its tensors live.
   c10::Device device() const { return execution_device().device(key_.device); }

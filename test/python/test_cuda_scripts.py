@@ -257,6 +257,37 @@ print(torch.equal(step().cpu(), x.cpu() * 2 + 1))
     assert printed(script) == ["True"]
 
 
+def test_a_thread_that_waits_for_its_own_stream_leaves_other_threads_windows_whole():
+    script = """
+import threading
+started, ended = threading.Event(), threading.Event()
+def prefetch():
+    side, done = torch.cuda.Stream(), torch.cuda.Event()
+    started.wait()
+    with torch.cuda.stream(side):
+        there = torch.ones(4).pin_memory().to("lazy", non_blocking=True) * 2
+        done.record()
+        side.record_event().query()
+    done.synchronize()
+    side.synchronize()
+    ended.set()
+def step():
+    y = x * 2
+    if ended.is_set() or not started.is_set() and thread.is_alive():
+        started.set()
+        ended.wait()
+    return y + 1
+thread = threading.Thread(target=lambda: None)
+hot(step)
+thread = threading.Thread(target=prefetch)
+thread.start()
+result = step()
+print(torch.equal(result.cpu(), x.cpu() * 2 + 1), torch.lazy.metrics()["windows"].get("hot"))
+"""
+
+    assert printed(script) == ["True 1"]
+
+
 @pytest.mark.parametrize("forward", ["side", "main"])
 def test_backward_waits_for_the_stream_of_forward(forward):
     """PyTorch itself orders the two, and so no script does."""

@@ -24,45 +24,71 @@ def _library() -> ModuleType:
     return _C
 
 
-def _after_submitting(original: Callable[..., Any], *, waits: bool) -> Callable[..., Any]:
-    """The function, with what is pending submitted before.
+def _after_submitting(
+    original: Callable[..., Any], submit: Callable[..., None], *, waits: bool
+) -> Callable[..., Any]:
+    """The function, with what is pending submitted before, by ``submit``, called as it is.
 
     ``waits`` where the host then waits for the device, and hears what went wrong there.
     """
 
     @functools.wraps(original)
     def function(*args: Any, **kwargs: Any) -> Any:
-        library = _library()
-        library.submit_to_device()
+        submit(*args, **kwargs)
         result = original(*args, **kwargs)
         if waits:
-            library.raise_failures_of_device()
+            _library().raise_failures_of_device()
         return result
 
     return function
 
 
+def _all(*args: Any, **kwargs: Any) -> None:
+    _library().submit_to_device()
+
+
+def _of_streams(*streams: Any, **named: Any) -> None:
+    """Of the streams among the arguments: other threads may be recording for others."""
+    for stream in (*streams, *named.values()):
+        if hasattr(stream, "stream_id"):
+            _library().submit_to_stream((stream.device_index, stream.stream_id))
+
+
+def _of_stream_or_current(event: Any, stream: Any = None) -> None:
+    if stream is None:
+        _library().submit_to_stream()
+    else:
+        _of_streams(stream)
+
+
 # PyTorch's types for any device, and CUDA's, which go their own way; what is written in Python
 # calls these. Methods by which only the device waits are among them, to keep the program's order.
-_TYPES = ("Stream", "Event", "_CudaStreamBase", "_CudaEventBase")
-_METHODS = {
+# What an event stands for was submitted when it was recorded.
+_STREAMS = ("Stream", "_CudaStreamBase")
+_OF_STREAMS = {
     "query": False,
     "synchronize": True,
-    "record": False,
     "record_event": False,
-    "wait": False,
     "wait_event": False,
     "wait_stream": False,
 }
+_EVENTS = ("Event", "_CudaEventBase")
 _FUNCTIONS = ("_cuda_synchronize", "_accelerator_synchronizeDevice")
+
+
+def _replace(types: tuple[str, ...], methods: dict[str, bool], submit: Callable[..., None]) -> None:
+    for kind in (getattr(torch._C, name) for name in types if hasattr(torch._C, name)):
+        for name in methods.keys() & vars(kind).keys():
+            method = _after_submitting(vars(kind)[name], submit, waits=methods[name])
+            _library().replace_method(kind, name, method)
 
 
 def install() -> None:
     """Replaces the methods of streams and events, and the functions that wait; call once."""
-    for kind in (getattr(torch._C, name) for name in _TYPES if hasattr(torch._C, name)):
-        for name in _METHODS.keys() & vars(kind).keys():
-            method = _after_submitting(vars(kind)[name], waits=_METHODS[name])
-            _library().replace_method(kind, name, method)
+    _replace(_STREAMS, _OF_STREAMS, _of_streams)
+    _replace(_EVENTS, {"record": False, "wait": False}, _of_stream_or_current)
+    _replace(_EVENTS, {"synchronize": True}, lambda event: None)
     for name in _FUNCTIONS:
         if hasattr(torch._C, name):
-            setattr(torch._C, name, _after_submitting(getattr(torch._C, name), waits=True))
+            waiting = _after_submitting(getattr(torch._C, name), _all, waits=True)
+            setattr(torch._C, name, waiting)
