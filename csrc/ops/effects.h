@@ -42,7 +42,8 @@ struct Effects {
   // Can raise because of the values in its tensors (an index out of range, a singular matrix): must
   // neither be removed nor moved over a write that a caller could see.
   bool fails_on_data = false;
-  // Shapes, or numbers returned to the caller, depend on values in tensors.
+  // Shapes, numbers returned to the caller, or errors that it is likely to catch, depend on values
+  // in tensors.
   bool data_dependent_output = false;
   // Qualifies data_dependent_output: only where an index is a mask (bool or uint8).
   bool data_dependent_only_with_masks = false;

@@ -187,7 +187,18 @@ constexpr std::string_view kNeverFails[] = {
     "linalg_vecdot",      "linalg_diagonal", "linalg_vander", "linalg_matrix_exp", "sparse_dim",
 };
 
+// What factors raise, unlike an index out of range, programs expect and catch: optimizers
+// that have a way without them. Where others fail (cholesky, inv, solve) _linalg_check_errors
+// raises.
+constexpr std::string_view kNoConvergence = "raises where it does not converge";
+
 constexpr Note kDataDependent[] = {
+    {"_linalg_eigh", kNoConvergence},
+    {"linalg_eig", kNoConvergence},
+    {"_linalg_eigvals", kNoConvergence},
+    {"_linalg_svd", kNoConvergence},
+    {"linalg_pinv", kNoConvergence},
+    {"cholesky", "raises where the matrix is not positive definite"},
     {"nonzero", "as many rows as elements that are not zero"},
     {"nonzero_numpy", "as many rows as elements that are not zero"},
     {"argwhere", "as many rows as elements that are not zero"},

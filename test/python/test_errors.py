@@ -309,6 +309,34 @@ def test_what_the_failing_operation_itself_writes_is_poisoned(device):
         total.tolist()
 
 
+FACTORS = [
+    torch.linalg.eigh,
+    torch.linalg.eig,
+    torch.linalg.svd,
+    torch.linalg.svdvals,
+    torch.linalg.pinv,
+    torch.linalg.cholesky,
+    torch.cholesky,
+]
+
+
+@pytest.mark.recording
+@pytest.mark.filterwarnings("ignore:torch.cholesky is deprecated")
+@pytest.mark.parametrize("factor", FACTORS, ids=lambda factor: factor.__name__)
+def test_a_matrix_that_has_no_factors_is_told_at_the_call(device, factor):
+    """Programs catch it, and take another way."""
+    hot(lambda x: factor(x * 1), torch.eye(4).to(device))
+    bad = torch.full((4, 4), float("nan"))
+    on_device = bad.to(device)
+
+    try:
+        factor(bad * 1)
+    except RuntimeError as error:
+        expected = error
+    with pytest.raises(type(expected)):
+        factor(on_device * 1)
+
+
 @pytest.mark.recording
 @pytest.mark.on_cpu("a kernel on CUDA goes on past a bad index, and the host is told once")
 def test_a_model_learns_on_after_a_batch_that_failed(device):
