@@ -4,6 +4,9 @@
 #include <ATen/ops/clone.h>
 
 #include <algorithm>
+#include <exception>
+#include <sstream>
+#include <string>
 #include <unordered_map>
 
 #include "ops/thread_state.h"
@@ -16,10 +19,31 @@ namespace {
 // Backends may reorder sums; anything beyond that is a wrong kernel. Relative to the element, then
 // to the largest: a sum that cancels is off by a share of its terms.
 constexpr double kRelative = 1e-4, kOfLargest = 1e-5;
+// Of bfloat16 and half instead, of which one is told from the next by 1/128 and 1/1,024.
+constexpr double kRelativeOfShort = 2e-2, kOfLargestOfShort = 1e-2;
 
 double largest(const at::Tensor& tensor) {
   if (tensor.numel() == 0 || !tensor.is_floating_point()) return 1;
   return std::max(1.0, tensor.abs().nan_to_num(0, 0, 0).max().item().toDouble());
+}
+
+bool is_close(const at::Tensor& got, const at::Tensor& expected) {
+  const bool is_short = c10::isReducedFloatingType(expected.scalar_type());
+  return at::allclose(got, expected, is_short ? kRelativeOfShort : kRelative,
+                      (is_short ? kOfLargestOfShort : kOfLargest) * largest(expected), true);
+}
+
+// Of the element that is furthest off, for whoever has to judge whether it is rounding.
+std::string worst_element(const at::Tensor& got, const at::Tensor& expected) {
+  const at::ScalarType wide = expected.is_complex() ? at::kComplexDouble : at::kDouble;
+  const at::Tensor a = got.to(wide).flatten(), b = expected.to(wide).flatten();
+  const at::Tensor same = a.eq(b).logical_or(a.isnan().logical_and(b.isnan()));
+  const at::Tensor off = a.sub(b).abs().nan_to_num(1e300, 1e300).masked_fill(same, 0);
+  const int64_t worst = off.argmax().item().toLong();
+  std::ostringstream text;
+  text << ": element " << worst << " of " << a.numel() << " is " << a[worst].item() << " and not "
+       << b[worst].item() << ", and the largest is " << b.abs().max().item();
+  return text.str();
 }
 
 // Copies that share storage where the originals do.
@@ -56,21 +80,42 @@ class AliasedCopies {
   std::unordered_map<const c10::StorageImpl*, c10::Storage> copies_;
 };
 
-void check_equal(const at::Tensor& got, const at::Tensor& expected, const std::string& what) {
-  const bool same_metadata = got.sizes() == expected.sizes() &&
-                             got.strides() == expected.strides() && got.dtype() == expected.dtype();
-  TORCH_CHECK(
-      same_metadata && at::allclose(got, expected, kRelative, kOfLargest * largest(expected), true),
-      "TORCH_LAZY_VERIFY: ", what,
-      " differs between the executable and the operations run one by one");
+// What is wrong; empty where nothing is.
+std::string difference(const at::Tensor& got, const at::Tensor& expected) {
+  if (got.sizes() != expected.sizes() || got.strides() != expected.strides() ||
+      got.dtype() != expected.dtype())
+    return " has other sizes, strides or another dtype";
+  return is_close(got, expected) ? "" : worst_element(got, expected);
 }
 
-std::unordered_map<uint32_t, uint32_t> root_values(const Tape& tape) {
-  std::unordered_map<uint32_t, uint32_t> roots;
+std::exception_ptr error_of(const std::string& what, const std::string& difference) {
+  try {
+    TORCH_CHECK(false, "TORCH_LAZY_VERIFY: ", what,
+                " differs between the executable and the operations run one by one", difference);
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+struct Maker {
+  uint32_t value;
+  size_t operation;  // of the tape
+};
+
+// By storage that the window makes.
+std::unordered_map<uint32_t, Maker> makers_of(const Tape& tape) {
+  std::unordered_map<uint32_t, Maker> makers;
   for (size_t i = 0; i < tape.size(); ++i)
     for (const OutputMetadata& output : decode_outputs(tape.outputs(i)))
-      if (output.kind == OutputMetadata::Kind::kFresh) roots[output.storage] = output.value;
-  return roots;
+      if (output.kind == OutputMetadata::Kind::kFresh) makers[output.storage] = {output.value, i};
+  return makers;
+}
+
+RunFailure failure_of(const std::exception_ptr& error, const CompiledTrace::Version& version,
+                      size_t operation) {
+  const auto& recorded = version.graph.operations;
+  const auto found = std::find(recorded.begin(), recorded.end(), operation);
+  return {found == recorded.end() ? 0 : size_t(found - recorded.begin()), error};
 }
 
 }  // namespace
@@ -95,13 +140,22 @@ RunResult run_and_verify(const CompiledTrace::Version& version, const Tape& tape
               "TORCH_LAZY_VERIFY: the window fails only when it is ",
               failure ? "run one by one" : "run by its executable");
   if (failure) return result;
-  const auto roots = root_values(tape);
+  const auto makers = makers_of(tape);
+  const auto fail = [&](const std::exception_ptr& error, size_t operation) {
+    result.outputs.assign(result.outputs.size(), {});
+    result.failure = failure_of(error, version, operation);
+    return result;
+  };
   for (size_t i = 0; i < result.outputs.size(); ++i) {
-    const uint32_t storage = version.graph.output_storages[i];
-    check_equal(result.outputs[i], values[roots.at(storage)], "output " + std::to_string(i));
+    const Maker& maker = makers.at(version.graph.output_storages[i]);
+    const std::string found = difference(result.outputs[i], values[maker.value]);
+    if (!found.empty())
+      return fail(error_of("output " + std::to_string(i), found), maker.operation);
   }
-  for (size_t i = 0; i < copied_inputs.size(); ++i)
-    check_equal(inputs[i], copied_inputs[i], "input " + std::to_string(i));
+  for (size_t i = 0; i < copied_inputs.size(); ++i) {
+    const std::string found = difference(inputs[i], copied_inputs[i]);
+    if (!found.empty()) return fail(error_of("input " + std::to_string(i), found), 0);
+  }
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import warnings
 
@@ -40,6 +41,25 @@ def test_a_verified_window_gives_the_same_results(device, setting):
 
     assert torch_lazy.metrics()["windows"].get("hot", 0) > 0
     assert result.tolist() == step(x.cpu()).tolist()
+
+
+@pytest.mark.recording
+def test_verify_names_the_operation_and_the_element_that_differ(device, setting):
+    calls = itertools.count()
+    library = torch.library.Library("aten", "FRAGMENT")
+    library.define("torch_lazy_test_count(Tensor x) -> Tensor")
+    for key in ("CPU", "Meta"):
+        library.impl(
+            "torch_lazy_test_count",
+            lambda x: x + torch.tensor([0.0, next(calls)]).to(x.device),
+            key,
+        )
+    setting("verify", True)
+    x = torch.zeros(2).to(device)
+
+    expected = r"element 1 of 2 is (?s:.*)aten::mul(?s:.*)test_checking_modes"
+    with pytest.raises(RuntimeError, match=expected):
+        hot(lambda x: torch.ops.aten.torch_lazy_test_count(x * 2) * 1, x)
 
 
 @pytest.mark.recording
