@@ -28,6 +28,16 @@ std::optional<Layout> reach_of(const codegen::Access& access, const LoweredKerne
   return reach;
 }
 
+// The same elements, by strides that are not negative.
+Layout ascending(Layout reach) {
+  for (size_t d = 0; d < reach.sizes.size(); ++d) {
+    if (reach.strides[d] >= 0) continue;
+    reach.offset += (reach.sizes[d] - 1) * reach.strides[d];
+    reach.strides[d] = -reach.strides[d];
+  }
+  return reach;
+}
+
 // Chunks of a long reduction reach more than the extents say.
 bool is_chunked(const codegen::Kernel& kernel) {
   return kernel.reduction_total.slot || kernel.reduction_total.value != 0;
@@ -65,7 +75,7 @@ void undo_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& input
           const bool apart =
               loaded && stored && !is_chunked(reader.kernel) && !is_chunked(writer.kernel) &&
               graph.values[size_t(read)].dtype == graph.values[size_t(written)].dtype &&
-              disjoint(*loaded, *stored);
+              disjoint(ascending(*loaded), ascending(*stored));
           if (!same_element && !apart) conflicts.push_back(written);
         }
     }

@@ -51,6 +51,12 @@ def rows_in_turn(x: torch.Tensor) -> torch.Tensor:
     return torch.stack([y[i] for i in range(1, len(y))])
 
 
+def read_backwards(x: torch.Tensor) -> torch.Tensor:
+    y = x + 3
+    y[2500:] += y[2448:4948].flip(0)
+    return y.clone()
+
+
 @pytest.mark.parametrize("function", [between_kernels, on_one_view])
 def test_partial_writes_between_kernels_need_no_library(
     function: Callable[..., torch.Tensor],
@@ -76,6 +82,12 @@ def test_rows_that_are_changed_in_turn_are_never_copied_with_all_others() -> Non
 
     torch.testing.assert_close(result.cpu(), rows_in_turn(x))
     assert torch.lazy.max_memory_allocated() - before < 8 * x.nbytes
+
+
+def test_a_kernel_that_reads_backwards_does_not_write_where_it_is_yet_to_read() -> None:
+    x = torch.arange(5000) % 7
+
+    assert torch.equal(run_hot(read_backwards, x).cpu(), read_backwards(x))
 
 
 def test_a_kernel_leaves_the_smallest_integer_alone_where_a_division_would_trap() -> None:
