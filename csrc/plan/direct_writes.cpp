@@ -141,6 +141,8 @@ class DirectWrites {
     const int64_t early = made_by_[size_t(source)];
     if (value(root).producer == kNoId ? early <= last_failing_ : made_by_[size_t(root)] >= early)
       return;
+    if (!has_rows_of(value(source), write.region) && is_read_behind(source, write.scatter, early))
+      return;
     std::vector<int64_t> readers;  // in the memory that it is written to
     for (const auto& [reader, item] : readers_[source])
       if (reader != write.scatter) readers.push_back(item);
@@ -161,6 +163,19 @@ class DirectWrites {
     assignment_.roots[size_t(source)] = root;
     assignment_.layouts[size_t(source)] = std::move(layout);
     assignment_.written_early.insert(write.scatter);
+  }
+
+  bool is_read_behind(ValueId source, NodeId scatter, int64_t item) {
+    return std::ranges::any_of(readers_[source], [&](const auto& reader) {
+      return reader.first != scatter && reader.second > item;
+    });
+  }
+
+  // Neighbours in its own memory are neighbours there: kernels that read it read vectors.
+  static bool has_rows_of(const CoreValue& source, const Layout& region) {
+    for (size_t d = 0; d < source.sizes.size(); ++d)
+      if (source.sizes[d] > 1 && source.strides[d] == 1) return region.strides[d] == 1;
+    return true;
   }
 
   // A kernel makes it, for others who read it as a whole and with their own indices.

@@ -12,7 +12,8 @@ namespace torch_lazy {
 //  - nothing reads or writes what is there, in the kernel itself but the element that is written
 //    (which undo_conflicts sees to),
 //  - nothing can fail on data if it is an input,
-// and where the result is read, by whoever else, before anything is written on top of it.
+// and where the result is read, by whoever else, before anything is written on top of it, and in
+// rows as in memory of its own.
 void assign_direct_writes(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
                           const std::vector<FusedItem>& items, BufferAssignment& assignment);
 
