@@ -65,7 +65,7 @@ class Batcher {
     List list;
     list.items = {index};
     if (most_bytes_ == 0) return list;
-    list.fixed = can_fail(item);
+    list.fixed = !is_done_already(item) && can_fail(item);
     for (const LoweredKernel& kernel : item.kernels) {
       for (const BufferBinding& binding : kernel.buffers) {
         if (binding.value < 0) continue;
@@ -85,6 +85,12 @@ class Batcher {
   bool can_fail(const LoweredItem& item) const {
     const auto* const group = std::get_if<FusionGroup>(&item.item);
     return group == nullptr || torch_lazy::can_fail(graph_, *group);
+  }
+
+  // A partial write whose source a kernel makes in its place.
+  bool is_done_already(const LoweredItem& item) const {
+    const auto* const id = std::get_if<NodeId>(&item.item);
+    return id && lowered_.buffer_assignment.written_early.count(*id) > 0;
   }
 
   static bool depend(const List& earlier, const List& later) {

@@ -6,8 +6,9 @@
 namespace torch_lazy {
 namespace {
 
-// Compared with each other they take this number squared.
-constexpr size_t kMostWrites = 512;
+// Of reads and writes of one memory, which are compared with each other. Where there are more, one
+// that would have to be compared is taken to conflict.
+constexpr size_t kMostWritesCompared = 512;
 constexpr int kMostReadsCompared = 512;
 
 class Assigner {
@@ -135,52 +136,65 @@ class Assigner {
     result_.layouts[size_t(id)] = layout;
   }
 
+  // One of a chain of partial writes: the item that does it and where it goes, from the first
+  // element of the target.
+  struct ChainWrite {
+    int64_t when;
+    Layout region;
+  };
+
   // Whether a chain of partial writes begins with the target, each of which may go there at once:
   // nothing behind one reads what was there before.
   bool starts_at(ValueId made, ValueId target) const {
-    struct Write {
-      int64_t when;
-      Layout region;  // from the first element of the target
-    };
-    std::vector<Write> writes;  // the last one first
+    std::vector<ChainWrite> writes;  // the last one first
     const ValueId input = graph_.base_of(target);
     const int64_t first = in_storage(target).offset;
-    const auto is_kept = [&](ValueId read, const Layout& layout, NodeId reader) {
-      if (reader == kNoId) return false;
-      const bool last = node(reader).kind == CoreKind::kMutation;
-      if (last && node(reader).inputs[1] != read) return true;  // it is the target
-      const int64_t item = last ? int64_t(items_.size()) : position_[size_t(reader)];
-      return std::ranges::all_of(writes, [&](const Write& write) {
-        return item <= write.when || disjoint(layout, write.region);
-      });
-    };
     while (made != target && !same_region(made, target)) {
       const NodeId producer = value(made).producer;
       if (producer == kNoId || node(producer).kind != CoreKind::kScatter) return false;
-      if (writes.size() == kMostWrites || value(made).strides != value(target).strides)
+      if (value(made).strides != value(target).strides || !is_read_before(made, writes))
         return false;
-      // What is made is read before the writes behind it.
-      for (const NodeId user : value(made).users) {
-        if (user != kNoId && node(user).kind == CoreKind::kView) {
-          const ValueId view = node(user).outputs[0];
-          for (const NodeId reader : value(view).users)
-            if (!is_kept(view, node(user).layout, reader)) return false;
-        } else if (!is_kept(made, {value(made).sizes, value(made).strides, 0}, user)) {
-          return false;
-        }
-      }
       const ValueId base = node(producer).inputs[0];
       const int64_t when = position_[size_t(producer)];
-      Layout region = node(producer).layout;
-      if (value(graph_.base_of(base)).producer != kNoId) region.offset += first;
-      if (when <= last_failing_ || is_read_after(input, region, when)) return false;
+      Layout in_target = node(producer).layout, in_storage = in_target;
+      if (value(graph_.base_of(base)).producer != kNoId)
+        in_storage.offset += first;
+      else
+        in_target.offset -= first;
+      if (when <= last_failing_ || is_read_after(input, in_storage, when)) return false;
       const ValueId source = node(producer).inputs[1];
-      if (!apart(source, base) && !is_input_apart(source, input, region)) return false;
-      region.offset -= first;
-      writes.push_back({when, region});
+      if (!apart(source, base) && !is_input_apart(source, input, in_storage)) return false;
+      writes.push_back({when, in_target});
       made = base;
     }
     return !writes.empty();
+  }
+
+  // Whether all who read the value, or views of it, do so before any of the writes behind it, or
+  // read other parts.
+  bool is_read_before(ValueId made, const std::vector<ChainWrite>& writes) const {
+    const Layout whole{value(made).sizes, value(made).strides, 0};
+    return std::ranges::all_of(value(made).users, [&](NodeId user) {
+      if (user == kNoId || node(user).kind != CoreKind::kView)
+        return is_read_before(made, whole, user, writes);
+      const ValueId view = node(user).outputs[0];
+      return std::ranges::all_of(value(view).users, [&](NodeId reader) {
+        return is_read_before(view, node(user).layout, reader, writes);
+      });
+    });
+  }
+
+  bool is_read_before(ValueId read, const Layout& layout, NodeId reader,
+                      const std::vector<ChainWrite>& writes) const {
+    if (reader == kNoId) return false;
+    const bool last = node(reader).kind == CoreKind::kMutation;
+    if (last && node(reader).inputs[1] != read) return true;  // it is the target
+    const int64_t item = last ? int64_t(items_.size()) : position_[size_t(reader)];
+    if (writes.empty() || item <= writes.back().when) return true;
+    return writes.size() <= kMostWritesCompared &&
+           std::ranges::all_of(writes, [&](const ChainWrite& write) {
+             return item <= write.when || disjoint(layout, write.region);
+           });
   }
 
   bool same_region(ValueId a, ValueId b) const {

@@ -9,8 +9,8 @@
 namespace torch_lazy {
 namespace {
 
-// More to one memory are left: each is compared with all others.
-constexpr size_t kMostWrites = 512;
+// Where there are more to one memory, none is moved: each is compared with all others.
+constexpr size_t kMostWritesCompared = 512;
 
 class DirectWrites {
  public:
@@ -26,7 +26,7 @@ class DirectWrites {
       if (assignment_.root(ValueId(id)) != ValueId(id))
         roots_of_others_.insert(assignment_.root(ValueId(id)));
     for (auto& [number, memory] : memories_) {
-      if (memory.writes.size() > kMostWrites || memory.of_several_dtypes) continue;
+      if (memory.writes.size() > kMostWritesCompared || memory.of_several_dtypes) continue;
       for (size_t i = 0; i < memory.writes.size(); ++i) try_to_move(memory, i);
     }
   }
@@ -141,8 +141,7 @@ class DirectWrites {
     const int64_t early = made_by_[size_t(source)];
     if (value(root).producer == kNoId ? early <= last_failing_ : made_by_[size_t(root)] >= early)
       return;
-    if (!has_rows_of(value(source), write.region) && is_read_behind(source, write.scatter, early))
-      return;
+    if (!may_be_read_there(source, write, early)) return;
     std::vector<int64_t> readers;  // in the memory that it is written to
     for (const auto& [reader, item] : readers_[source])
       if (reader != write.scatter) readers.push_back(item);
@@ -165,17 +164,21 @@ class DirectWrites {
     assignment_.written_early.insert(write.scatter);
   }
 
-  bool is_read_behind(ValueId source, NodeId scatter, int64_t item) {
-    return std::ranges::any_of(readers_[source], [&](const auto& reader) {
-      return reader.first != scatter && reader.second > item;
-    });
-  }
-
-  // Neighbours in its own memory are neighbours there: kernels that read it read vectors.
-  static bool has_rows_of(const CoreValue& source, const Layout& region) {
-    for (size_t d = 0; d < source.sizes.size(); ++d)
-      if (source.sizes[d] > 1 && source.strides[d] == 1) return region.strides[d] == 1;
-    return true;
+  // Library calls are given the strides that the value's type says; kernels read vectors where
+  // neighbours in memory of its own are neighbours there.
+  bool may_be_read_there(ValueId source, const Write& write, int64_t early) {
+    const CoreValue& own = value(source);
+    bool same = true, same_rows = true;
+    for (size_t d = 0; d < own.sizes.size(); ++d) {
+      if (own.sizes[d] == 1) continue;
+      same &= write.region.strides[d] == own.strides[d];
+      same_rows &= own.strides[d] != 1 || write.region.strides[d] == 1;
+    }
+    return same || std::ranges::all_of(readers_[source], [&](const auto& reader) {
+             const auto [id, item] = reader;
+             if (id == write.scatter || item == early) return true;
+             return same_rows && node(id).kind != CoreKind::kLibrary;
+           });
   }
 
   // A kernel makes it, for others who read it as a whole and with their own indices.

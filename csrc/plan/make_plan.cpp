@@ -359,6 +359,7 @@ class Planner {
   bool is_input(ValueId id) const { return value(id).producer == kNoId; }
 
   void emit_scatter(NodeId id) {
+    if (lowered_.buffer_assignment.written_early.count(id)) return;
     const CoreNode& scatter = node(id);
     const ValueId made = scatter.outputs[0], base = scatter.inputs[0];
     if (lowered_.buffer_assignment.root(made) == made) {
@@ -366,7 +367,6 @@ class Planner {
       builder_.add_copy(builder_.tensor_slot(base), uint32_t(made), scatter.origin);
       builder_.set_ready(made);
     }
-    if (lowered_.buffer_assignment.written_early.count(id)) return;
     // The offset counts from the start of an input's storage; of `made`, from its first element.
     Layout region = scatter.layout;
     region.offset += builder_.first_element(made) -

@@ -58,9 +58,10 @@ void undo_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& input
     for (const codegen::Store& store : writer.kernel.stores) {
       const ValueId written = writer.buffers[store.buffer].value;
       if (written < 0 || assignment.root(written) == written) continue;
-      const auto users = graph.values[size_t(written)].users;
-      const bool early = std::ranges::any_of(
-          users, [&](NodeId user) { return assignment.written_early.count(user) > 0; });
+      const bool early = std::ranges::any_of(graph.values[size_t(written)].users, [&](NodeId user) {
+        return assignment.written_early.count(user) > 0 &&
+               graph.nodes[size_t(user)].inputs[1] == written;
+      });
       if (!early && input_of(written) == kNoId)
         continue;  // a piece of a cat, which nobody reads yet
       const int64_t memory = memory_of(graph, inputs, assignment, written);
@@ -71,11 +72,13 @@ void undo_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& input
           const ValueId read = reader.buffers[expr.buffer].value;
           if (read < 0 || memory_of(graph, inputs, assignment, read) != memory) continue;
           const auto loaded = reach(expr.access, reader, read);
-          const bool same_element = &reader == &writer && loaded && loaded == stored;
-          const bool apart =
-              loaded && stored && !is_chunked(reader.kernel) && !is_chunked(writer.kernel) &&
-              graph.values[size_t(read)].dtype == graph.values[size_t(written)].dtype &&
-              disjoint(ascending(*loaded), ascending(*stored));
+          const bool comparable =
+              loaded && stored &&
+              graph.values[size_t(read)].dtype == graph.values[size_t(written)].dtype;
+          const bool same_element = comparable && &reader == &writer && loaded == stored;
+          const bool apart = comparable && !is_chunked(reader.kernel) &&
+                             !is_chunked(writer.kernel) &&
+                             disjoint(ascending(*loaded), ascending(*stored));
           if (!same_element && !apart) conflicts.push_back(written);
         }
     }

@@ -90,6 +90,17 @@ def test_a_kernel_that_reads_backwards_does_not_write_where_it_is_yet_to_read() 
     assert torch.equal(run_hot(read_backwards, x).cpu(), read_backwards(x))
 
 
+def test_a_library_call_is_given_the_strides_that_eager_gives_it() -> None:
+    def written_and_read(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        scaled = x * 2 + 1
+        y[:, :6] = scaled
+        return torch.pdist(scaled)  # raises for what is not contiguous
+
+    x, y = torch.randn(8, 6), torch.zeros(8, 12)
+
+    torch.testing.assert_close(run_hot(written_and_read, x, y).cpu(), written_and_read(x, y))
+
+
 def test_a_kernel_leaves_the_smallest_integer_alone_where_a_division_would_trap() -> None:
     def divided(x: torch.Tensor) -> torch.Tensor:
         y = x + 0 * x

@@ -17,14 +17,11 @@ import torch
 import torch.distributed
 
 
-def _home(backends: dict[str, str]) -> str:
-    """The type of device where lazy tensors live.
-
-    Chosen now if a script names ``lazy``: others may not want it at all.
-    """
+def _home(*, choose: bool) -> str:
+    """The type of device where lazy tensors live: chosen now, or the CPU while none is."""
     from torch_lazy import _C
 
-    kind = _C.execution_device() if "lazy" in backends else _C.chosen_execution_device()
+    kind = _C.execution_device() if choose else _C.chosen_execution_device()
     return str(kind or "cpu")
 
 
@@ -32,7 +29,7 @@ def _agree(backends: dict[str, str]) -> None:
     """Gives ``lazy`` and the device behind it one backend in a group's table that has either."""
     from torch.distributed import Backend
 
-    home = _home(backends)
+    home = _home(choose="lazy" in backends)  # others may not want the device at all
     shared = backends.get("lazy", backends.get(home))
     if shared is None:
         return
@@ -87,7 +84,7 @@ def _default_by_home(original: Callable[..., str]) -> Callable[..., str]:
     @functools.wraps(original)
     def get_default_backend_for_device(device: str | torch.device) -> str:
         name = device.type if isinstance(device, torch.device) else str(device).split(":")[0]
-        return original(_home({"lazy": ""}) if name == "lazy" else device)
+        return original(_home(choose=True) if name == "lazy" else device)
 
     return get_default_backend_for_device
 
