@@ -1,6 +1,7 @@
 #include "plan/direct_writes.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <utility>
 
@@ -193,9 +194,9 @@ class DirectWrites {
   const std::vector<GraphInput>& inputs_;
   const std::vector<FusedItem>& items_;
   BufferAssignment& assignment_;
-  std::unordered_map<int64_t, Memory> memories_;  // by number
-  std::vector<int64_t> made_by_;                  // by value: an item
-  std::vector<bool> stored_;                      // by value: by a kernel
+  std::map<int64_t, Memory> memories_;  // by number; in order, as a source is moved to one of them
+  std::vector<int64_t> made_by_;        // by value: an item
+  std::vector<bool> stored_;            // by value: by a kernel
   // By value that is no view: the nodes and items that read it.
   std::unordered_map<ValueId, std::vector<std::pair<NodeId, int64_t>>> readers_;
   std::unordered_set<ValueId> roots_of_others_;
