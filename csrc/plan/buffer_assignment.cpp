@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "plan/kernel_memory.h"
+
 namespace torch_lazy {
 namespace {
 
@@ -86,8 +88,7 @@ class Assigner {
 
   // Of an input or a view of one, from the storage's start.
   Layout in_storage(ValueId id) const {
-    if (graph_.base_of(id) != id) return node(value(id).producer).layout;
-    return {value(id).sizes, value(id).strides, inputs_[size_t(value(id).input)].offset};
+    return torch_lazy::region_of(graph_, inputs_, result_, id);
   }
 
   // Every reader sees the value as a whole and with its own indices.

@@ -53,21 +53,6 @@ class DirectWrites {
   const CoreNode& node(NodeId id) const { return graph_.nodes[size_t(id)]; }
   const CoreValue& value(ValueId id) const { return graph_.values[size_t(id)]; }
 
-  int64_t first_element_of_root(ValueId id) const {
-    const CoreValue& root = value(assignment_.root(id));
-    return root.producer == kNoId ? inputs_[size_t(root.input)].offset : 0;
-  }
-
-  Layout region_of(ValueId id) const {
-    const ValueId base = graph_.base_of(id);
-    Layout own = assignment_.layouts[size_t(base)];
-    own.offset += first_element_of_root(base);
-    if (base == id) return own;
-    Layout view = node(value(id).producer).layout;
-    if (value(base).producer != kNoId) view.offset += own.offset;
-    return view;
-  }
-
   bool is_in_place(NodeId id) const {
     const CoreNode& made = node(id);
     return made.kind == CoreKind::kScatter && assignment_.root(made.outputs[0]) != made.outputs[0];
@@ -86,7 +71,7 @@ class DirectWrites {
       const ValueId made = scatter.outputs[0];
       Layout region = scatter.layout;
       if (value(graph_.base_of(scatter.inputs[0])).producer != kNoId)
-        region.offset += region_of(made).offset;
+        region.offset += region_of(graph_, inputs_, assignment_, made).offset;
       Memory& memory = memories_[memory_of(graph_, inputs_, assignment_, made)];
       memory.dtype = value(made).dtype;
       memory.writes.push_back({*id, int64_t(i), std::move(region)});
@@ -124,7 +109,7 @@ class DirectWrites {
       const int64_t when = last ? int64_t(items_.size()) : item;
       if (graph_.base_of(read) == read) readers_[read].emplace_back(id, when);
       if (Memory* const memory = memory_of_value(read)) {
-        memory->reads.push_back({when, region_of(read)});
+        memory->reads.push_back({when, region_of(graph_, inputs_, assignment_, read)});
         memory->of_several_dtypes |= value(read).dtype != memory->dtype;
       }
     }
@@ -159,7 +144,7 @@ class DirectWrites {
         return;
     for (const int64_t reader : readers) memory.reads.push_back({reader, write.region});
     Layout layout = write.region;
-    layout.offset -= first_element_of_root(made);
+    layout.offset -= first_element_of(graph_, inputs_, assignment_, made);
     assignment_.roots[size_t(source)] = root;
     assignment_.layouts[size_t(source)] = std::move(layout);
     assignment_.written_early.insert(write.scatter);

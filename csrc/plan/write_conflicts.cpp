@@ -48,10 +48,8 @@ bool is_chunked(const codegen::Kernel& kernel) {
 void undo_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& inputs,
                     const std::vector<LoweredKernel>& kernels, BufferAssignment& assignment,
                     std::vector<ValueId>& undone) {
-  const auto input_of = [&](ValueId id) { return graph.values[size_t(assignment.root(id))].input; };
   const auto reach = [&](const codegen::Access& access, const LoweredKernel& kernel, ValueId id) {
-    const int32_t input = input_of(id);
-    return reach_of(access, kernel, input == kNoId ? 0 : inputs[size_t(input)].offset);
+    return reach_of(access, kernel, first_element_of(graph, inputs, assignment, id));
   };
   std::vector<ValueId> conflicts;
   for (const LoweredKernel& writer : kernels)
@@ -62,7 +60,7 @@ void undo_conflicts(const CoreGraph& graph, const std::vector<GraphInput>& input
         return assignment.written_early.count(user) > 0 &&
                graph.nodes[size_t(user)].inputs[1] == written;
       });
-      if (!early && input_of(written) == kNoId)
+      if (!early && graph.values[size_t(assignment.root(written))].input == kNoId)
         continue;  // a piece of a cat, which nobody reads yet
       const int64_t memory = memory_of(graph, inputs, assignment, written);
       const auto stored = reach(store.access, writer, written);
