@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 try:
     import torch_lazy
@@ -20,6 +21,18 @@ LAZY = "lazy"
 # Where lazy tensors live: its operators are what theirs do.
 EXECUTION_DEVICE = (torch_lazy.config.device if torch_lazy else "") or "cpu"
 RUNS_UNTIL_HOT = 4  # cold, warm, hot; one more to be past the border
+
+
+class Operators(TorchDispatchMode):
+    """The names of the operators that run under the mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
 
 
 def wait_for_compiles() -> None:

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 import torch
-from behaviour import each_run, hot, same, same_on
+from behaviour import Operators, each_run, hot, same, same_on
 from torch import nn
 
 
@@ -66,27 +66,19 @@ def test_gradients_accumulate_in_place(device):
 
 def test_a_training_step_calls_the_cpus_operators_in_the_cpus_order(device):
     """Autograd decides by use counts whether to steal, copy or add gradients in place."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Calls(TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            names.append(str(function))
-            return function(*args, **(kwargs or {}))
 
     def operators(where):
-        names.clear()
         torch.manual_seed(3)
         net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.LayerNorm(8), nn.Linear(8, 3)).to(where)
         # Said, because its default is another on each kind of device.
         optimizer = torch.optim.Adam(net.parameters(), foreach=False)
         x = torch.randn(5, 4).to(where)
-        with Calls():
+        with Operators() as seen:
             for _ in range(2):
                 net(x).square().mean().backward()
             optimizer.step()
-        return list(names)
+        return seen.names
 
-    names: list[str] = []
     assert each_run(operators, device) == [operators("cpu")] * 4
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from behaviour import EXECUTION_DEVICE
+from behaviour import EXECUTION_DEVICE, Operators
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.common_modules import module_db
 from torch.utils import _pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 SAMPLES = 3
 MODULE_SAMPLES = 8
@@ -48,18 +47,6 @@ if EXECUTION_DEVICE == "cuda":
         ("nn.GRU", "nn.GRUCell", "nn.LSTM", "nn.LSTMCell"),
         "a cell is one operator for tensors whose type of device is CUDA",
     )
-
-
-class Operators(TorchDispatchMode):
-    """The names of the operators that run under the mode."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[str] = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.names.append(str(func))
-        return func(*args, **(kwargs or {}))
 
 
 def moved(value, device):

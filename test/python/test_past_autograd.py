@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.autograd.forward_ad as forward_ad
-from behaviour import each_run, same_on
+from behaviour import Operators, each_run, same_on
 from torch import nn
 from torch._ops import resolve_key
-from torch.utils._python_dispatch import TorchDispatchMode
 
 
 def error_of(fn) -> str:
@@ -153,21 +152,12 @@ def test_functional_transforms_differentiate_and_batch(device):
 
 
 def test_modes_and_subclasses_see_the_operators(device):
-    class Calls(TorchDispatchMode):
-        def __init__(self):
-            super().__init__()
-            self.names: list[str] = []
-
-        def __torch_dispatch__(self, op, types, args=(), kwargs=None):
-            self.names.append(str(op))
-            return op(*args, **(kwargs or {}))
-
     def program(where):
         x = torch.ones(2, 2).to(where)
-        with Calls() as calls:
+        with Operators() as operators:
             y = (x + 1).relu().mul_(2)
             torch.cat([y, y @ x])
-        return calls.names
+        return operators.names
 
     assert each_run(program, device) == [program("cpu")] * 4
 
