@@ -18,14 +18,39 @@
 namespace torch_lazy {
 namespace {
 
-// Of a tensor that is read, or written where it is a copy's target.
+// Runs what is pending, so that the tensor's memory holds its elements: those of a tensor that is
+// read, or written where it is a copy's target.
+void synchronize(LazyTensorImpl& tensor, Flush flush, bool writes = false) {
+  Recorder& recorder = Recorder::current();
+  recorder.resolve(tensor.binding, tensor.state(), [writes] { return writes; });
+  recorder.sync(flush);
+}
+
 const at::Tensor& synchronized_inner(const at::Tensor& tensor, Flush flush, bool writes = false) {
   LazyTensorImpl* impl = lazy_impl(tensor);
   if (!impl) return tensor;
-  Recorder& recorder = Recorder::current();
-  recorder.resolve(impl->binding, impl->state(), [writes] { return writes; });
-  recorder.sync(flush);
+  synchronize(*impl, flush, writes);
   return impl->inner();
+}
+
+// The only element of a tensor whose memory the CPU can read as it is; nothing for any other.
+std::optional<at::Scalar> element_in_memory(const LazyTensorImpl& tensor) {
+  const StorageState& state = tensor.state();
+  if (!state.resident() || state.error || !state.buffer.device().is_cpu() || tensor.numel() != 1 ||
+      (tensor_flags(tensor) & (kConj | kNeg)))
+    return std::nullopt;
+  const size_t offset = size_t(tensor.storage_offset()) * tensor.itemsize();
+  if (offset + tensor.itemsize() > state.buffer.nbytes()) return std::nullopt;
+  const auto* const element = static_cast<const char*>(state.buffer.data()) + offset;
+  switch (c10::typeMetaToScalarType(tensor.dtype())) {
+#define TORCH_LAZY_ELEMENT(type, name) \
+  case at::ScalarType::name:           \
+    return at::Scalar(*reinterpret_cast<const type*>(element));
+    AT_FORALL_SCALAR_TYPES_AND3(Bool, Half, BFloat16, TORCH_LAZY_ELEMENT)
+#undef TORCH_LAZY_ELEMENT
+    default:
+      return std::nullopt;
+  }
 }
 
 // The CPU's tensor, not one that carries its key and keeps its values elsewhere.
@@ -128,7 +153,10 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
     return at::_ops::_local_scalar_dense::redispatch(c10::DispatchKeySet(c10::DispatchKey::Meta),
                                                      self);
   static const OperatorInfo& op = operator_info("aten::_local_scalar_dense", "");
-  const at::Tensor& inner = synchronized_inner(self, Flush::by(op));
+  LazyTensorImpl& lazy = *lazy_impl(self);
+  synchronize(lazy, Flush::by(op));
+  if (const auto element = element_in_memory(lazy)) return *element;
+  const at::Tensor& inner = lazy.inner();
   const StepThreadState state;
   const DispatchedOperation dispatched(op);
   at::Scalar value = at::_ops::_local_scalar_dense::redispatch(inner_keys(), inner);

@@ -114,6 +114,15 @@ at::Tensor export_inner(const at::Tensor& lazy) {
   return at::alias(impl->inner());
 }
 
+at::Tensor readable_inner(const at::Tensor& lazy) {
+  LazyTensorImpl* impl = lazy_impl(lazy);
+  if (!impl || !execution_device().is_cpu()) return {};
+  Recorder& recorder = Recorder::current();
+  recorder.resolve(impl->binding, impl->state(), [] { return false; });
+  recorder.sync({FlushReason::kCopyToCpu});
+  return impl->inner().variable_data();
+}
+
 at::Tensor import_inner(const at::Tensor& inner) {
   TORCH_CHECK_TYPE(
       inner.device().type() == execution_device().type && inner.layout() == c10::kStrided,

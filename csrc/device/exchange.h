@@ -11,6 +11,10 @@ namespace torch_lazy {
 // that memory runs at the call, because others may read or write it at any time.
 TORCH_LAZY_MODULE_API at::Tensor export_inner(const at::Tensor& lazy);
 
+// A CPU tensor on the same memory, after the pending work on it, for a caller that reads it at once
+// and keeps nothing of it. Undefined where the CPU cannot read the memory as it is.
+TORCH_LAZY_MODULE_API at::Tensor readable_inner(const at::Tensor& lazy);
+
 // A lazy tensor on the memory of a tensor of the execution device; operations on it run at the
 // call.
 TORCH_LAZY_MODULE_API at::Tensor import_inner(const at::Tensor& inner);

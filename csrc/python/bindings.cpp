@@ -26,7 +26,9 @@
 #include "python/device_numbers.h"
 #include "python/generator_type.h"
 #include "python/lazy_capsules.h"
+#include "python/lists_of_elements.h"
 #include "python/memory_bindings.h"
+#include "python/number_assignment.h"
 #include "python/profile_bindings.h"
 #include "python/stream_bindings.h"
 #include "runtime/compile_queue.h"
@@ -228,6 +230,8 @@ PYBIND11_MODULE(_C, module) {
   bind_profile(module);
   bind_generator(module);
   bind_device_numbers(module);
+  bind_number_assignment(module);
+  bind_lists_of_elements(module);
   bind_lazy_capsules(module);
   bind_streams(module);
 }

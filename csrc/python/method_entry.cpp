@@ -19,6 +19,12 @@ PyMethodDef& any_entry_of(const py::object& function) {
 
 }  // namespace
 
+PyMethodDef& entry_without_arguments(const py::object& function) {
+  PyMethodDef& entry = any_entry_of(function);
+  TORCH_CHECK_TYPE(entry.ml_flags & METH_NOARGS, entry.ml_name, " takes arguments");
+  return entry;
+}
+
 PyMethodDef& entry_of(const py::object& function) {
   PyMethodDef& entry = any_entry_of(function);
   TORCH_CHECK_TYPE((entry.ml_flags & METH_VARARGS) && (entry.ml_flags & METH_KEYWORDS),

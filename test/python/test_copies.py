@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from behaviour import hot, same, same_on
+from behaviour import EXECUTION_DEVICE, Operators, hot, same, same_on
 
 DTYPES = [
     torch.float32,
@@ -147,6 +147,49 @@ def test_to_the_same_device_and_dtype_is_the_same_tensor(device):
     assert x.to(device) is x
     assert x.to(x.device, x.dtype) is x
     assert x.to(device, copy=True) is not x
+
+
+ELEMENTS = {
+    "an element": lambda x: x[1, 1],
+    "what is pending": lambda x: x[0, 2] + x[1, 0],
+    "the same, reinterpreted": lambda x: x[1, 1].view(x.dtype),
+    "of a copy": lambda x: x.t().contiguous()[2, 1],
+    "negated on access": lambda x: x.is_complex() and x.conj().imag[1, 1],
+    "conjugated on access": lambda x: x.conj()[1, 1],
+}
+
+
+@pytest.mark.parametrize("read", ELEMENTS.values(), ids=ELEMENTS)
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.float8_e4m3fn], ids=str)
+def test_an_element_is_read_as_on_the_cpu(device, dtype, read):
+    def element(where):
+        x = values(torch.float32).to(dtype).to(where)
+        try:
+            return torch.as_tensor(read(x)).item()
+        except RuntimeError as error:  # no sums in this dtype
+            return str(error)
+
+    on_cpu = element("cpu")
+    found = [element(device) for _ in range(4)]
+    assert found == [on_cpu] * 4
+    assert {type(value) for value in found} == {type(on_cpu)}
+
+
+def test_a_list_is_made_without_a_copy(device):
+    x = values(torch.float32).to(device)
+
+    with Operators() as operators:
+        assert (x.t()[1:] + 1).tolist() == [[2, 101], [3, 2]]
+
+    if EXECUTION_DEVICE == "cpu":
+        assert not any("copy" in name for name in operators.names)
+
+
+def test_a_list_of_conjugates_is_that_of_the_cpu(device):
+    x = torch.tensor([1 + 2j, 3 - 4j])
+
+    assert x.to(device).conj().tolist() == x.conj().tolist()
+    assert x.to(device).conj().imag.tolist() == x.conj().imag.tolist()
 
 
 def test_tolist_numpy_and_iteration(device):

@@ -106,7 +106,15 @@ def _lazy_data_ptr(self: torch.Tensor) -> int:
 
 
 def install() -> None:
-    """Gives ``torch.Tensor`` and ``torch.nn.Module`` the names above."""
+    """Gives ``torch.Tensor`` and ``torch.nn.Module`` the names above.
+
+    What PyTorch does for the CPU's tensors in one step, it does for these, too (``csrc/python``): a
+    number that a subscript writes fills the part, and ``tolist()`` reads where the elements lie.
+    """
+    from torch_lazy import _C
+
+    _C.fill_by_assignment()
+    _C.make_lists_in_place(torch.Tensor.tolist)
     torch.Tensor.is_lazy = property(_is_lazy, _set_is_lazy)
     torch.Tensor.lazy = _tensor_lazy
     torch.nn.Module.lazy = _ModuleLazy()

@@ -1,0 +1,83 @@
+// Numbers that Python's subscript writes: `mask[i, :n] = True`. PyTorch fills the part of a CPU
+// tensor, and of any other device's makes a tensor of the number, views and expands it and copies:
+// four operations for one. Here lazy tensors are filled, too, for what can be said of it before
+// PyTorch looks at the index: numbers of Python's own, and indices that are views.
+#include "python/number_assignment.h"
+
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/jit/frontend/tracer.h>
+
+#include <optional>
+
+namespace py = pybind11;
+
+namespace torch_lazy {
+namespace {
+
+objobjargproc original_assign = nullptr;
+
+// A number as PyTorch makes tensors of it: a truth value is an integer. Nothing for an integer
+// beyond 64 bits, which is PyTorch's to refuse.
+std::optional<at::Scalar> number_of(PyObject* value) {
+  if (PyFloat_CheckExact(value)) return at::Scalar(PyFloat_AS_DOUBLE(value));
+  if (!PyLong_CheckExact(value) && !PyBool_Check(value)) return std::nullopt;
+  int overflow = 0;
+  const long long integer = PyLong_AsLongLongAndOverflow(value, &overflow);
+  if (overflow) return std::nullopt;
+  return at::Scalar(int64_t(integer));
+}
+
+bool selects_by_itself(PyObject* index) {
+  return PyLong_CheckExact(index) || PySlice_Check(index) || index == Py_None ||
+         index == Py_Ellipsis;
+}
+
+// Whether what the index selects is a view, whatever the tensor.
+bool selects_view(PyObject* index) {
+  if (!PyTuple_CheckExact(index)) return selects_by_itself(index);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i)
+    if (!selects_by_itself(PyTuple_GET_ITEM(index, i))) return false;
+  return true;
+}
+
+// Not one that refuses writes: what its error says depends on what PyTorch makes of the index.
+bool is_plain_lazy(PyObject* object) {
+  if (!THPVariable_CheckExact(object)) return false;
+  const at::Tensor& tensor = THPVariable_Unpack(object);
+  return tensor.device().type() == c10::DeviceType::Lazy && tensor.layout() == at::kStrided &&
+         !tensor.is_quantized() && !(tensor.is_leaf() && tensor.requires_grad());
+}
+
+int assign(PyObject* self, PyObject* index, PyObject* value) {
+  HANDLE_TH_ERRORS
+  if (value && is_plain_lazy(self) && selects_view(index) &&
+      !at::impl::torch_function_mode_enabled() && !torch::jit::tracer::isTracing()) {
+    if (const std::optional<at::Scalar> number = number_of(value)) {
+      const py::object part = py::reinterpret_steal<py::object>(PyObject_GetItem(self, index));
+      if (!part) return -1;
+      const py::gil_scoped_release released;  // a window may run
+      THPVariable_Unpack(part.ptr()).fill_(*number);
+      return 0;
+    }
+  }
+  return original_assign(self, index, value);
+  END_HANDLE_TH_ERRORS_RET(-1)
+}
+
+// Python looks at the table of the very class, to which it copied the function of the base class.
+void fill_by_assignment() {
+  objobjargproc& entry =
+      reinterpret_cast<PyTypeObject*>(THPVariableClass)->tp_as_mapping->mp_ass_subscript;
+  if (entry == &assign) return;
+  original_assign = std::exchange(entry, &assign);
+}
+
+}  // namespace
+
+void bind_number_assignment(py::module_& module) {
+  module.def("fill_by_assignment", &fill_by_assignment);
+}
+
+}  // namespace torch_lazy
