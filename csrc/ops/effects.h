@@ -59,6 +59,12 @@ struct Effects {
     }
     return false;
   }
+  // Looks at metadata alone: nothing of it needs memory that its arguments have not.
+  bool only_views() const {
+    for (const ReturnEffect& result : returns)
+      if (result.kind != ReturnKind::AliasOf) return false;
+    return pure() && !inplace_view;
+  }
   // Computes its returns from its arguments and does nothing else: may be removed if unused, and
   // merged with an equal call.
   bool pure() const {

@@ -12,6 +12,7 @@
 #include "base/pass_times.h"
 #include "base/warn.h"
 #include "ir/print.h"
+#include "ops/operator_info.h"
 #include "profile/range.h"
 #include "runtime/compile_queue.h"
 #include "runtime/executable_cache.h"
@@ -70,6 +71,7 @@ CompiledTrace::CompiledTrace(Tape tape, DynamicScalars dynamic_scalars, std::vec
     }
     outputs_ends_.push_back(uint32_t(outputs_.size()));
     if (auto code = keep_location(tape_.entry(i).location)) code_.insert(std::move(code));
+    makes_only_views_ &= tape_.entry(i).op->effects->only_views();
   }
 }
 

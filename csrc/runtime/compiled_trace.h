@@ -44,6 +44,8 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
   const Tape& tape() const { return tape_; }
   const DynamicScalars& dynamic_scalars() const { return dynamic_scalars_; }
   const TraceConditions& conditions() const { return conditions_; }
+  // Views of tensors that have memory, which are complete as soon as they are deferred.
+  bool makes_only_views() const { return makes_only_views_; }
   CompileSize compile_size() const { return {tape_.size(), operators_}; }
   // Of one operation.
   c10::ArrayRef<DynamicScalar> dynamic(size_t operation) const {
@@ -131,6 +133,7 @@ class CompiledTrace final : public CompileJob, public std::enable_shared_from_th
   const DynamicScalars dynamic_scalars_;
   const TraceConditions conditions_;
   const uint64_t operators_;  // their hash
+  bool makes_only_views_ = true;
   const std::shared_ptr<TraceClock> clock_;
   std::vector<uint32_t>
       dynamic_scalar_begins_;           // by operation, and one past; none without dynamic_scalars

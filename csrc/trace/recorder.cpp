@@ -132,8 +132,9 @@ void Recorder::sync(Flush flush) {
     flush.location = current_location();
     range.emplace(sync_event(flush));
   }
-  this->flush(flush);
   RecordingGuard lock(recording_lock());
+  window_.wait_until_idle(lock);
+  close(lock, flush);
   if (error_) raise_error(lock);
 }
 
@@ -198,7 +199,7 @@ Recorder::Finished Recorder::finish_window(RecordingGuard& lock, Flush flush) {
   }
   CompiledTrace* const trace = matcher_.ended(window_.tape());
   if (const auto version = trace ? trace->version_for(window_.live()) : nullptr) {
-    keep_error(window_.run(lock, *version, flush.profiled));
+    if (!trace->makes_only_views()) keep_error(window_.run(lock, *version, flush.profiled));
     trace->note_run();
     matcher_.note_run(*trace);
     learner_of_window_->note_repeated(window_.tape(), *trace);

@@ -250,6 +250,19 @@ def test_config_refuses_an_unknown_value():
     assert torch_lazy.config.defer == "hot"
 
 
+def test_a_window_that_makes_only_views_runs_nothing(x):
+    def corner(x):
+        return x.t()[1, :2][0]
+
+    hot(corner, x)
+    torch_lazy.reset_metrics()
+
+    assert corner(x).item() == x.cpu()[0, 1].item()
+
+    assert torch_lazy.metrics()["windows"].get("hot") == 1
+    assert torch_lazy.metrics()["windows_run"] == 0
+
+
 def test_mark_step_of_upstreams_lazy_is_a_flush(x):
     import torch._lazy
 
