@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <limits>
 
 #include "backend/execution_device.h"
 #include "base/config.h"
+#include "memory/caching_allocator.h"
 
 namespace torch_lazy {
 namespace {
@@ -25,7 +27,17 @@ int64_t memory_of(c10::Device device) {
   }
 }
 
+constexpr uint64_t kLeastDeadBytes = uint64_t(128) << 20;
+
 }  // namespace
+
+int64_t most_dead_bytes(int64_t dead, int64_t pending, bool deterministic) {
+  if (config().window_bytes.load(std::memory_order_relaxed) || !execution_device().is_cpu())
+    return std::numeric_limits<int64_t>::max();
+  const int64_t resident = deterministic ? 0 : memory_statistics().allocated - dead;
+  const uint64_t alive = uint64_t(std::max<int64_t>(resident, 0) + pending);
+  return int64_t(std::bit_ceil(std::max(alive, kLeastDeadBytes)));
+}
 
 int64_t most_held_bytes(c10::DeviceIndex index) {
   if (const int64_t set = config().window_bytes.load(std::memory_order_relaxed)) return set;

@@ -13,4 +13,12 @@ namespace torch_lazy {
 // not tell, and on the CPU, whose memory others use too.
 int64_t most_held_bytes(c10::DeviceIndex device);
 
+// How much of that may be dead inputs, which eager would have freed, when a window on the CPU keeps
+// so many bytes of them and has so many to make. A loop that brings its data and reads nothing back
+// leaves nothing but dead inputs, and has a gibibyte of them in no time. What a program changes as
+// a whole, all weights of a model, is as much dead as it is alive. So it is 128 MiB, or what is
+// alive, rounded up to a power of two, since a window shall end at the same place each time. Under
+// `deterministic` algorithms what other threads have allocated is not looked at.
+int64_t most_dead_bytes(int64_t dead, int64_t pending, bool deterministic);
+
 }  // namespace torch_lazy

@@ -61,6 +61,8 @@ class Recorder {
     const RecordingGuard lock(recording_lock());  // another thread may close the window
     return window_.shares(storage);
   }
+  // The window that is open now has put off a write to the storage.
+  bool defers_write(const StorageState& storage) const { return window_.defers_write(storage); }
   // Whether a view of a storage, of the part that `bounds` stands for, is made at the call and not
   // recorded, see ViewHistory. What the window makes itself has no memory where it is deferred.
   bool makes_view_at_call(StorageState& storage, uint64_t bounds) {
@@ -150,9 +152,7 @@ class Recorder {
     if (int64_t(window_.tape().size()) >=
         config().window_operations.load(std::memory_order_relaxed))
       return FlushReason::kOperationsLimit;
-    if (window_.mode() == Window::Mode::kDeferring &&
-        window_.held_bytes() > window_.most_held_bytes())
-      return FlushReason::kBytesLimit;
+    if (window_.holds_too_much()) return FlushReason::kBytesLimit;
     return std::nullopt;
   }
 

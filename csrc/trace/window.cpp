@@ -80,7 +80,10 @@ void Window::open(const TraceKey& key, Mode mode) {
   opened_ = std::chrono::steady_clock::now();
   watched_ = is_observed();
   if (execution_device().guard) stream_ = current_stream(key.device);
-  if (mode == Mode::kDeferring) most_held_bytes_ = torch_lazy::most_held_bytes(key.device);
+  if (mode == Mode::kDeferring) {
+    most_held_bytes_ = torch_lazy::most_held_bytes(key.device);
+    most_dead_bytes_ = most_dead_bytes(0, 0, /*deterministic=*/true);
+  }
   mode_ = mode;
 }
 
@@ -96,7 +99,7 @@ void Window::close(RecordingGuard& lock) {
   storages_.clear();
   input_offsets_.clear();
   tape_.clear();
-  held_bytes_ = 0;
+  held_bytes_ = dead_bytes_ = 0;
   guard_failed_ = false;
   slots_valid_ = true;
   serial_ = next_serial();
@@ -129,7 +132,10 @@ void Window::unbind(StorageState& storage) noexcept {
   bound->owner = nullptr;
   storage.recorder.store(nullptr, std::memory_order_relaxed);
   // A pending storage that dies needs no memory; an input that dies is kept by the window.
-  held_bytes_ += bound->made ? -bound->bytes : bound->bytes;
+  if (bound->made)
+    held_bytes_ -= bound->bytes;
+  else
+    add_dead(bound->bytes);
 }
 
 void Window::hand_over(StorageState& storage) noexcept {
@@ -149,7 +155,14 @@ std::vector<bool> Window::live() const {
 
 void Window::add_snapshot(const at::Tensor& cpu_tensor) {
   inputs_.push_back(make_snapshot(cpu_tensor));
-  held_bytes_ += int64_t(cpu_tensor.nbytes());
+  add_dead(int64_t(cpu_tensor.nbytes()));
+}
+
+bool Window::is_beyond_limits() {
+  if (held_bytes_ > most_held_bytes_) return true;
+  most_dead_bytes_ = most_dead_bytes(dead_bytes_, held_bytes_ - dead_bytes_,
+                                     key_.state.deterministic_algorithms());
+  return dead_bytes_ > most_dead_bytes_;
 }
 
 void Window::drop_inputs(size_t kept) {

@@ -148,7 +148,7 @@ class Window {
   void unbind(StorageState& storage) noexcept;
   // A storage that this window shares dies: its memory is kept as an input.
   void keep_shared(StorageState& storage) noexcept {
-    if (shares(storage)) held_bytes_ += storages_[slot_of(storage)].bytes;
+    if (shares(storage)) add_dead(storages_[slot_of(storage)].bytes);
   }
   // A window of another recorder defers work on the storage and is to own it. This one is eager.
   void hand_over(StorageState& storage) noexcept;
@@ -176,9 +176,12 @@ class Window {
   void add_snapshot(const at::Tensor& cpu_tensor);
   size_t inputs() const { return inputs_.size(); }
   void drop_inputs(size_t kept);
-  // Bytes that it keeps alive longer than eager would, and how many a deferring window may.
-  int64_t held_bytes() const { return held_bytes_; }
-  int64_t most_held_bytes() const { return most_held_bytes_; }
+  // A deferring window keeps more alive than it may, see held_memory.h.
+  bool holds_too_much() {
+    if (held_bytes_ <= most_held_bytes_ && dead_bytes_ <= most_dead_bytes_) [[likely]]
+      return false;
+    return mode_ == Mode::kDeferring && is_beyond_limits();
+  }
 
   // --- Running it. The lock is released meanwhile and running() keeps other threads out. Pending
   // storages get their memory. Returned is the error of an operation that failed: what it and those
@@ -227,6 +230,11 @@ class Window {
     input_offsets_.add_storage(storage.made);
     return tape_.storages++;
   }
+  void add_dead(int64_t bytes) {
+    held_bytes_ += bytes;
+    dead_bytes_ += bytes;
+  }
+  bool is_beyond_limits();
   // Of a storage that it owns; null where it does not.
   BoundStorage* owned(const StorageState& storage) noexcept;
 
@@ -248,7 +256,9 @@ class Window {
   std::vector<at::Tensor> inputs_;
   std::unique_ptr<EarlyRun> early_;
   EarlyThread* early_thread_ = nullptr;  // made for the first of them, and never destroyed
+  // What is pending and what is dead and kept; of these, what is dead.
   int64_t held_bytes_ = 0, most_held_bytes_ = 0;
+  int64_t dead_bytes_ = 0, most_dead_bytes_ = 0;
 };
 
 inline uint32_t Window::share_storage(StorageState& storage, const c10::TensorImpl& tensor,
