@@ -35,6 +35,7 @@ bool keeps_own_kernel(const std::string& name) {
       "aten::_to_copy",
       "aten::_copy_from",
       "aten::_copy_from_and_resize",
+      "aten::_foreach_copy_",
       "aten::set_",
       // Registered in empty_operators.cpp and composites.cpp.
       "aten::empty_like",

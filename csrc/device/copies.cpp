@@ -9,7 +9,10 @@
 #include <ATen/ops/copy_ops.h>
 #include <ATen/ops/empty_strided_cpu_dispatch.h>
 
+#include <algorithm>
+
 #include "backend/late_failure.h"
+#include "device/boxed.h"
 #include "device/dispatched_operation.h"
 #include "device/plain_copy.h"
 #include "device/register.h"
@@ -18,18 +21,13 @@
 namespace torch_lazy {
 namespace {
 
-// Runs what is pending, so that the tensor's memory holds its elements: those of a tensor that is
-// read, or written where it is a copy's target.
-void synchronize(LazyTensorImpl& tensor, Flush flush, bool writes = false) {
-  Recorder& recorder = Recorder::current();
-  recorder.resolve(tensor.binding, tensor.state(), [writes] { return writes; });
-  recorder.sync(flush);
-}
-
+// Of a tensor that is read, or written where it is a copy's target.
 const at::Tensor& synchronized_inner(const at::Tensor& tensor, Flush flush, bool writes = false) {
   LazyTensorImpl* impl = lazy_impl(tensor);
   if (!impl) return tensor;
-  synchronize(*impl, flush, writes);
+  Recorder& recorder = Recorder::current();
+  recorder.resolve(impl->binding, impl->state(), [writes] { return writes; });
+  recorder.sync(flush);
   return impl->inner();
 }
 
@@ -154,7 +152,14 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
                                                      self);
   static const OperatorInfo& op = operator_info("aten::_local_scalar_dense", "");
   LazyTensorImpl& lazy = *lazy_impl(self);
-  synchronize(lazy, Flush::by(op));
+  Recorder& recorder = Recorder::current();
+  recorder.resolve(lazy.binding, lazy.state(), [] { return false; });
+  // Where a value is read, a window ends: what comes next may depend on it. When it is read again,
+  // as k in boxes[k, 0] is after k.item(), the program knew it already.
+  if (lazy.was_read() && !recorder.defers_write(lazy.state()))
+    if (const auto element = element_in_memory(lazy)) return *element;
+  recorder.sync(Flush::by(op));
+  lazy.note_read();
   if (const auto element = element_in_memory(lazy)) return *element;
   const at::Tensor& inner = lazy.inner();
   const StepThreadState state;
@@ -177,11 +182,28 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& destin
   return destination;
 }
 
+// Between the CPU and the device one by one, as CUDA does it.
+void foreach_copy_(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                   torch::jit::Stack* stack) {
+  const auto arguments = torch::jit::last(*stack, 3);
+  std::vector<at::Tensor> targets = arguments[0].toTensorVector();
+  const std::vector<at::Tensor> sources = arguments[1].toTensorVector();
+  const bool non_blocking = arguments[2].toBool();
+  const bool on_one_device = std::ranges::equal(
+      targets, sources,
+      [](const auto& to, const auto& from) { return is_lazy(to) == is_lazy(from); });
+  if (targets.size() != sources.size() || on_one_device) return boxed_kernel(op, keys, stack);
+  for (size_t i = 0; i < targets.size(); ++i)
+    at::_ops::copy_::call(targets[i], sources[i], non_blocking);
+  torch::jit::drop(*stack, 3);
+}
+
 }  // namespace
 
 void register_copies(torch::Library& library) {
   library.impl("copy_", copy_);
   library.impl("_to_copy", to_copy);
+  library.impl("_foreach_copy_", torch::CppFunction::makeFromBoxedFunction<&foreach_copy_>());
   library.impl("_local_scalar_dense", local_scalar_dense);
   library.impl("_copy_from", copy_from);
   library.impl("_copy_from_and_resize", copy_from_and_resize);

@@ -79,6 +79,11 @@ class LazyTensorImpl final : public c10::TensorImpl {
   }
   bool is_stand_in() const { return holder_ != nullptr; }
 
+  // That the program has read its only element; whether it has before, and nothing was written by
+  // this tensor or its views since.
+  void note_read() { read_at_.store(version() + 1, std::memory_order_relaxed); }
+  bool was_read() const { return read_at_.load(std::memory_order_relaxed) == version() + 1; }
+
   // This value's place in the open window.
   ValueBinding binding;
 
@@ -105,10 +110,15 @@ class LazyTensorImpl final : public c10::TensorImpl {
   c10::intrusive_ptr<TensorImpl> copy_and_detach(Version&& version,
                                                  bool allow_metadata_change) const;
   const char* tensorimpl_type_name() const override { return "LazyTensorImpl"; }
+  // 0 of those that have none: made in inference mode.
+  uint32_t version() const {
+    return version_counter().enabled() ? version_counter().current_version() : 0;
+  }
 
   at::Tensor inner_;
   // Of a stand-in, which it owns. Threads that use one tensor write the same here.
   std::atomic<c10::TensorImpl*> holder_{nullptr};
+  std::atomic<uint32_t> read_at_{0};  // the version, and 1; 0: never
 };
 
 // What stands in for an object that PyTorch made (stand_in.h); null where it is no lazy tensor's.

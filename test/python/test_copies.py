@@ -175,6 +175,20 @@ def test_an_element_is_read_as_on_the_cpu(device, dtype, read):
     assert {type(value) for value in found} == {type(on_cpu)}
 
 
+@pytest.mark.parametrize("to_device", [True, False])
+def test_lists_are_copied_between_the_cpu_and_the_device(device, to_device):
+    on_cpu = [torch.ones(3), torch.ones(2, 2)]
+    there = [torch.zeros(3, device=device), torch.zeros(2, 2, device=device)]
+    targets, sources = (there, on_cpu) if to_device else (on_cpu, there)
+
+    for _ in range(4):
+        for source in sources:
+            source.add_(1)
+        torch._foreach_copy_(targets, sources)
+
+        same([target.cpu() for target in targets], [source.cpu() for source in sources])
+
+
 def test_a_list_is_made_without_a_copy(device):
     x = values(torch.float32).to(device)
 

@@ -250,6 +250,47 @@ def test_config_refuses_an_unknown_value():
     assert torch_lazy.config.defer == "hot"
 
 
+def test_a_number_that_was_read_is_no_sync_point_again(device, x):
+    index = torch.tensor(1).to(device)
+
+    def program():
+        y = x * 2
+        return y[index] + x[index]
+
+    assert index.item() == 1
+    hot(program)
+    torch_lazy.reset_metrics()
+
+    result = program()
+
+    assert torch_lazy.metrics()["flushes"] == {}
+    same(result.cpu(), x.cpu()[1] * 3)
+
+
+WRITES = {
+    "in place": lambda index: index.add_(1),
+    "by a view": lambda index: index.view(1).add_(1),
+    "past the version": lambda index: index.data.add_(1),
+    "by another operator": lambda index: torch.add(index, 1, out=index),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_number_that_was_read_and_written_since_is_what_was_written(device, write):
+    def program():
+        index = torch.tensor([0, 1, 2]).to(device)[1]
+        read = [index.item()]
+        for _ in range(2):
+            write(index)
+            read.append(index.item())
+        return read
+
+    for _ in range(5):
+        assert program() == [1, 2, 3]
+        synchronize()
+        wait_for_compiles()
+
+
 def test_a_window_that_makes_only_views_runs_nothing(x):
     def corner(x):
         return x.t()[1, :2][0]
