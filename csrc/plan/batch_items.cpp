@@ -1,9 +1,9 @@
 #include "plan/batch_items.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "codegen/batch.h"
@@ -35,12 +35,20 @@ class Batcher {
   }
 
  private:
+  // What values are in, by memory (memory_of). Kernels that fill pieces of a cat have one memory
+  // and nothing to do with each other.
+  struct Part {
+    Layout region;
+    at::ScalarType dtype;
+  };
+  using Parts = std::unordered_map<int64_t, std::vector<Part>>;
+
   struct List {
     std::vector<size_t> items;
     std::string key;     // of kernels that are launched together; empty: of what runs by itself
     size_t bytes = 0;    // of arguments
     bool fixed = false;  // nothing moves past it
-    std::unordered_set<int64_t> read, written;
+    Parts read, written;
   };
 
   // With the latest list that has its kind, as long as nothing it would pass by has to do with it.
@@ -53,8 +61,8 @@ class Batcher {
       if (list.key != own.key || list.bytes + own.bytes > most_bytes_) continue;
       list.items.push_back(index);
       list.bytes += own.bytes;
-      list.read.merge(own.read);
-      list.written.merge(own.written);
+      add_parts(list.read, std::move(own.read));
+      add_parts(list.written, std::move(own.written));
       return;
     }
     lists_.push_back(std::move(own));
@@ -69,8 +77,11 @@ class Batcher {
     for (const LoweredKernel& kernel : item.kernels) {
       for (const BufferBinding& binding : kernel.buffers) {
         if (binding.value < 0) continue;
-        (binding.written ? list.written : list.read)
-            .insert(memory_of(graph_, inputs_, lowered_.buffer_assignment, binding.value));
+        const BufferAssignment& assignment = lowered_.buffer_assignment;
+        (binding.written ? list.written
+                         : list.read)[memory_of(graph_, inputs_, assignment, binding.value)]
+            .push_back({region_of(graph_, inputs_, assignment, binding.value),
+                        graph_.values[size_t(binding.value)].dtype});
       }
     }
     if (list.fixed || item.kernels.size() != 1) return list;
@@ -93,10 +104,25 @@ class Batcher {
     return id && lowered_.buffer_assignment.written_early.count(*id) > 0;
   }
 
+  static void add_parts(Parts& to, Parts&& parts) {
+    for (auto& [memory, own] : parts) {
+      std::vector<Part>& known = to[memory];
+      std::move(own.begin(), own.end(), std::back_inserter(known));
+    }
+  }
+
+  static bool meet(const Parts& all, const Parts& few) {
+    return std::ranges::any_of(few, [&](const auto& entry) {
+      const auto found = all.find(entry.first);
+      if (found == all.end()) return false;
+      for (const Part& one : entry.second)
+        for (const Part& other : found->second)
+          if (one.dtype != other.dtype || !disjoint(one.region, other.region)) return true;
+      return false;
+    });
+  }
+
   static bool depend(const List& earlier, const List& later) {
-    const auto meet = [](const auto& all, const auto& few) {
-      return std::any_of(few.begin(), few.end(), [&](int64_t at) { return all.count(at) > 0; });
-    };
     return meet(earlier.written, later.read) || meet(earlier.written, later.written) ||
            meet(earlier.read, later.written);
   }

@@ -130,12 +130,15 @@ class Planner {
     for (const size_t item : items) {
       for (const LoweredKernel& kernel : lowered_.items[item].kernels) {
         KernelStep step = step_of(kernel, origin);
-        if (items.size() == 1)
-          add_kernel(std::move(step), origin);
-        else
+        if (items.size() > 1) {
           together.push_back(std::move(step));
+          continue;
+        }
+        place(step);
+        add_kernel(std::move(step), origin);
       }
     }
+    for (KernelStep& step : together) place(step);
     for (KernelStep& step : batches_of(std::move(together))) add_kernel(std::move(step), origin);
     for (const size_t item : items)
       for (const ValueId id : group_of(item).stored)
@@ -149,16 +152,23 @@ class Planner {
     return std::get<FusionGroup>(lowered_.items[item].item);
   }
 
+  // A step without all its memory, but behind the copies of what it reads of the host.
   KernelStep step_of(const LoweredKernel& kernel, int64_t origin) {
     KernelStep step{kernel, {}, 0, kernel.kernel.name, bytes_moved(kernel)};
-    for (size_t i = 0; i < kernel.buffers.size(); ++i) {
-      step.pointers.push_back(is_of_host(kernel.buffers[i])
-                                  ? memory_of_host(step.lowered, i, origin)
-                                  : memory_of(kernel, i));
-      step.pointers.back().written = kernel.buffers[i].written;
+    step.pointers.resize(kernel.buffers.size());
+    for (size_t i = 0; i < kernel.buffers.size(); ++i)
+      if (is_of_host(kernel.buffers[i])) step.pointers[i] = memory_of_host(step.lowered, i, origin);
+    return step;
+  }
+
+  // The rest of its memory, of which the arena knows by that that it is the next step.
+  void place(KernelStep& step) {
+    for (size_t i = 0; i < step.lowered.buffers.size(); ++i) {
+      const BufferBinding& binding = step.lowered.buffers[i];
+      if (!is_of_host(binding)) step.pointers[i] = memory_of(step.lowered, i);
+      step.pointers[i].written = binding.written;
     }
     mark_overlaps(graph_, inputs_, lowered_.buffer_assignment, step.lowered);
-    return step;
   }
 
   void add_kernel(KernelStep step, int64_t origin) {

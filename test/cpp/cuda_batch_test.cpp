@@ -96,6 +96,35 @@ TEST(CudaBatch, SquaresOfTransposesAreOneLaunch) {
   EXPECT_EQ(run_as_eager(window, results).kernels.size(), 1u);
 }
 
+TEST(CudaBatch, KernelsThatFillPiecesOfACatAreFewLaunches) {
+  TapeBuilder window;
+  Handles pieces;
+  for (const int64_t size : {700, 129, 400, 513, 300}) {
+    pieces.push_back(gelu(window, window.input(at::randn({size}))));
+  }
+  const Handle cat = window.call("aten::cat", "", {pieces, 0})[0];
+
+  // The first piece begins where the memory does, which its source knows.
+  EXPECT_EQ(run_as_eager(window, {cat}).kernels.size(), 2u);
+}
+
+TEST(CudaBatch, KernelsThatWriteTheSameRowRunInTurn) {
+  TapeBuilder window;
+  const Handle x = window.input(at::randn({4, 300}));
+  for (const int64_t row : {1, 2, 1}) {
+    const Handle part = window.call("aten::select", "int", {x, 0, row})[0];
+    const Handle next = window.call("aten::select", "int", {x, 0, row + 1})[0];
+    window.call("aten::add_", "Tensor", {part, gelu(window, next), 1});
+  }
+  const at::Tensor expected = window.inputs()[0];
+
+  const EmulatedWindow run = run_as_eager(window, {});
+
+  EXPECT_GE(run.kernels.size(), 2u);
+  testing::evaluate(*cpu_graph(window.tape, window.live({})).graph, {expected});
+  EXPECT_TRUE(at::allclose(run.inputs[0], expected, 1e-4, 1e-5));
+}
+
 TEST(CudaBatch, AKernelRunsBehindTheOneWhoseResultItReads) {
   TapeBuilder window;
   const Handle x = window.input(at::randn({200, 300}));
