@@ -145,8 +145,7 @@ LoadedKernels KernelLibraries::load(const std::vector<PrintedKernel>& kernels,
     loaded.push_back(find(key, kernel.entry));
     if (!loaded.back() && listed.insert(key).second) missing.push_back(&kernel);
   }
-  if (missing.empty()) return loaded;
-  compile(missing, architecture);
+  if (!missing.empty()) compile(missing, architecture);
   for (size_t i = 0; i < kernels.size(); ++i)
     if (!loaded[i]) loaded[i] = kernels_.at(keys[i]);
   drop_unused();

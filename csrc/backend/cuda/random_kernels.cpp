@@ -89,18 +89,24 @@ std::shared_ptr<const Program> compile(c10::DeviceIndex device, size_t kernel) {
   return program;
 }
 
-// Null where it does not compile, which is told once; then the CPU draws. Compiled without the
-// lock: two threads may both do it.
+// Null where it cannot be had, which is told once; then the CPU draws. That may be for lack of
+// memory at this moment, so it is tried again, a few times. Compiled without the lock: two threads
+// may both do it.
 std::shared_ptr<const Program> program_for(c10::DeviceIndex device, size_t kernel) {
+  constexpr int kMostFailures = 8;
+  struct Known {
+    std::shared_ptr<const Program> program;
+    int failures = 0;
+  };
   struct Programs {
     ForkSafeMutex mutex{LockOrder::kLeaf};  // guards what follows
-    std::array<std::map<c10::DeviceIndex, std::shared_ptr<const Program>>, kKernels> by_device;
+    std::array<std::map<c10::DeviceIndex, Known>, kKernels> by_device;
   };
   static auto& programs = *new Programs;
   {
     const std::lock_guard lock(programs.mutex);
-    const auto& known = programs.by_device.at(kernel);
-    if (const auto found = known.find(device); found != known.end()) return found->second;
+    const Known& known = programs.by_device.at(kernel)[device];
+    if (known.program || known.failures >= kMostFailures) return known.program;
   }
   std::shared_ptr<const Program> made;
   try {
@@ -110,9 +116,10 @@ std::shared_ptr<const Program> program_for(c10::DeviceIndex device, size_t kerne
       warn_in_background("the CPU draws random numbers for CUDA, since " + first_line(error));
   }
   const std::lock_guard lock(programs.mutex);
-  const std::shared_ptr<const Program>& kept =
-      programs.by_device.at(kernel).try_emplace(device, made).first->second;
-  return kept ? kept : made;
+  Known& known = programs.by_device.at(kernel)[device];
+  if (!made) ++known.failures;
+  if (!known.program) known.program = made;
+  return known.program;
 }
 
 // On the current stream of the device. False where there is no such kernel.
