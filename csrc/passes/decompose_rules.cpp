@@ -147,6 +147,7 @@ const RuleTable& decomposition_rules() {
   static const RuleTable table = [] {
     RuleTable made;
     add_pointwise_rules(made);
+    add_selection_rules(made);
     add_compound_rules(made);
     add_activation_rules(made);
     add_creation_rules(made);

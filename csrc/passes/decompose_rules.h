@@ -88,8 +88,15 @@ using Rule = std::function<bool(Decomposition&)>;
 // By operator and overload: "add.Tensor", without its namespace.
 using RuleTable = std::unordered_map<std::string, Rule>;
 
+// A rule's name in the table.
+inline std::string with_overload(std::string name, const std::string& overload) {
+  if (!overload.empty()) name += "." + overload;
+  return name;
+}
+
 // One for each family, in the file of its name.
 void add_pointwise_rules(RuleTable& table);
+void add_selection_rules(RuleTable& table);
 void add_compound_rules(RuleTable& table);
 void add_activation_rules(RuleTable& table);
 void add_creation_rules(RuleTable& table);
