@@ -206,12 +206,12 @@ void add_division_rules(RuleTable& table) {
 // ---- Powers ----
 
 // base^1.5 and base^2.5, within 2 units in the last place, and 4 where the base is a reciprocal.
-// Minus infinity has no root, and a power.
-Term half_power(Term base, double exponent) {
+// Minus infinity has no root, and a power; `infinite` says where the base is that, and no
+// reciprocal that overflowed.
+Term half_power(Term base, double exponent, Term infinite) {
   const Term root = base * sqrt(base);
   const Term power = exponent == 1.5 ? root : root * abs(base);
-  const double infinity = std::numeric_limits<double>::infinity();
-  return where(compare("eq", base, -infinity), base.number(infinity), power);
+  return where(infinite, base.number(std::numeric_limits<double>::infinity()), power);
 }
 
 // The exponents that ATen's CPU kernels treat apart, and those of inverse-square laws, for which a
@@ -228,8 +228,9 @@ std::optional<Term> special_power(Term x, const at::Scalar& exponent, ScalarType
   if (n == 0.5) return sqrt(x);
   if (n == -0.5) return rsqrt(x);
   if (n == -1) return reciprocal(x);
-  if (n == 1.5 || n == 2.5) return half_power(x, n);
-  if (n == -1.5 || n == -2.5) return half_power(reciprocal(x), -n);
+  if (n == 1.5 || n == 2.5)
+    return half_power(x, n, compare("eq", x, -std::numeric_limits<double>::infinity()));
+  if (n == -1.5 || n == -2.5) return half_power(reciprocal(x), -n, compare("eq", x, 0));
   return std::nullopt;
 }
 

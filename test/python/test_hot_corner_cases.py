@@ -311,3 +311,11 @@ def test_what_softshrink_makes_zero_is_positive(device):
     x = torch.linspace(-0.4, -0.1, 64)
 
     assert not hot(torch.nn.functional.softshrink, x.to(device)).signbit().any()
+
+
+@pytest.mark.parametrize("exponent", [-2.5, -1.5, -0.5, 0.5, 1.5, 2.5])
+def test_powers_of_special_values(device, exponent):
+    inf, nan, tiny = float("inf"), float("nan"), 1e-45  # the last has no normal reciprocal
+    values = torch.tensor([0.0, -0.0, inf, -inf, nan, tiny, -tiny, 1e-40, -1e-40, -1.0, 4.0])
+
+    same_on(device, lambda where: values.to(where) ** exponent)
