@@ -148,7 +148,10 @@ bool InspectedArguments::known_outside(size_t tensor, const IndexRange& range) c
   if (LazyTensorImpl* const index = tensors_[tensor]) {
     StorageState& state = index->state();
     const bool stale = recorder_.binds(state) && state.written_in == state.window;
-    return state.resident() && !stale && !all_within(index->resident_inner(), range);
+    if (!state.resident() || stale || index->is_within(range)) return false;
+    if (!all_within(index->resident_inner(), range)) return true;
+    if (!range.ignored) index->note_within(range);
+    return false;
   }
   for (const auto& [place, index] : on_the_host_)
     if (place == tensor) return !all_within(index, range);

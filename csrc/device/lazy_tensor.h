@@ -14,6 +14,7 @@
 
 #include "backend/execution_device.h"
 #include "device/lazy_storage.h"
+#include "ops/indices_within.h"
 #include "runtime/geometry.h"
 
 namespace torch_lazy {
@@ -84,6 +85,20 @@ class LazyTensorImpl final : public c10::TensorImpl {
   void note_read() { read_at_.store(version() + 1, std::memory_order_relaxed); }
   bool was_read() const { return read_at_.load(std::memory_order_relaxed) == version() + 1; }
 
+  // That all elements lie in the range, and whether that is known of the tensor as it is now.
+  // Programs use the same indices many times. What was made in inference mode has no version.
+  void note_within(const IndexRange& range) {
+    if (!version_counter().enabled()) return;
+    within_lowest_.store(range.lowest, std::memory_order_relaxed);
+    within_limit_.store(range.limit, std::memory_order_relaxed);
+    within_at_.store(version() + 1, std::memory_order_release);
+  }
+  bool is_within(const IndexRange& range) const {
+    return within_at_.load(std::memory_order_acquire) == version() + 1 &&
+           within_lowest_.load(std::memory_order_relaxed) >= range.lowest &&
+           within_limit_.load(std::memory_order_relaxed) <= range.limit;
+  }
+
   // This value's place in the open window.
   ValueBinding binding;
 
@@ -118,7 +133,8 @@ class LazyTensorImpl final : public c10::TensorImpl {
   at::Tensor inner_;
   // Of a stand-in, which it owns. Threads that use one tensor write the same here.
   std::atomic<c10::TensorImpl*> holder_{nullptr};
-  std::atomic<uint32_t> read_at_{0};  // the version, and 1; 0: never
+  std::atomic<uint32_t> read_at_{0}, within_at_{0};  // the version, and 1; 0: never
+  std::atomic<int64_t> within_lowest_{0}, within_limit_{0};
 };
 
 // What stands in for an object that PyTorch made (stand_in.h); null where it is no lazy tensor's.
