@@ -231,7 +231,8 @@ std::vector<Setting> size_settings() {
              "most operations in a window"),
       number("window_bytes", &Config::window_bytes, 0, INT64_MAX,
              "most bytes of pending results and dead inputs that a deferring window holds; 0: a "
-             "sixteenth of a GPU's memory, 1 GiB at least and elsewhere"),
+             "sixteenth of a GPU's memory, 1 GiB at least and elsewhere, and on the CPU of dead "
+             "inputs 128 MiB or what is alive"),
       number("trace_operations", &Config::trace_operations, 0, INT64_MAX,
              "most operations of all windows that are kept to be recognized, with about half a "
              "kilobyte for each; 0: as many as a 64th of the memory holds, 200,000 at least"),

@@ -74,41 +74,6 @@ at::Tensor plain_cpu_copy(const at::Tensor& inner, std::optional<at::ScalarType>
   return copy;
 }
 
-at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
-  using Kernel = Unboxed<at::_ops::copy_>;
-  static const OperatorInfo& op = operator_info("aten::copy_", "");
-  LazyTensorImpl* to = lazy_impl(self);
-  LazyTensorImpl* from = lazy_impl(source);
-  const bool between_devices = to && from && self.device() != source.device();
-  if (to && !from && source.device().type() != c10::DeviceType::Lazy) {
-    Recorder& recorder = Recorder::current();
-    if (to->state().error) return Kernel::kernel(self, source, non_blocking);
-    recorder.resolve(to->binding, to->state());
-    // The window does not know the destination: it can be filled before the window runs.
-    if (!recorder.binds(to->state())) {
-      const StepThreadState state;
-      const DispatchedOperation dispatched(op);
-      const at::Tensor& inner = to->inner();
-      if (inner.is_cpu() && is_plain_cpu(source) &&
-          is_plain_copy(*source.unsafeGetTensorImpl(), *to))
-        copy_plainly(source, inner.mutable_data_ptr());
-      else
-        inner.copy_(source, non_blocking);
-      return self;
-    }
-  } else if (from && (!to || between_devices)) {
-    const at::Tensor& inner = synchronized_inner(source, {FlushReason::kCopyToCpu});
-    const at::Tensor target =
-        to ? synchronized_inner(self, {FlushReason::kCopyToCpu}, /*writes=*/true) : self;
-    const StepThreadState state;
-    const DispatchedOperation dispatched(op);
-    target.copy_(inner, non_blocking);
-    if (!non_blocking) raise_found_failures();
-    return self;
-  }
-  return Kernel::kernel(self, source, non_blocking);
-}
-
 at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
                    std::optional<at::Layout> layout, std::optional<at::Device> device,
                    std::optional<bool> pin_memory, bool non_blocking,
@@ -144,6 +109,48 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
                                                    pin_memory, non_blocking, memory_format);
   if (!non_blocking) raise_found_failures();
   return copy;
+}
+
+at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
+  using Kernel = Unboxed<at::_ops::copy_>;
+  static const OperatorInfo& op = operator_info("aten::copy_", "");
+  LazyTensorImpl* to = lazy_impl(self);
+  LazyTensorImpl* from = lazy_impl(source);
+  const bool between_devices = to && from && self.device() != source.device();
+  if (to && !from && source.device().type() != c10::DeviceType::Lazy) {
+    Recorder& recorder = Recorder::current();
+    if (to->state().error) return Kernel::kernel(self, source, non_blocking);
+    recorder.resolve(to->binding, to->state());
+    // The window does not know the destination: it can be filled before the window runs.
+    if (!recorder.binds(to->state())) {
+      const StepThreadState state;
+      const DispatchedOperation dispatched(op);
+      const at::Tensor& inner = to->inner();
+      if (inner.is_cpu() && is_plain_cpu(source) &&
+          is_plain_copy(*source.unsafeGetTensorImpl(), *to))
+        copy_plainly(source, inner.mutable_data_ptr());
+      else
+        inner.copy_(source, non_blocking);
+      return self;
+    }
+    // It does. A window cannot wait for the host's memory as a stream does, so the copy to the
+    // device is made now, and the window copies there. A number goes with a kernel's arguments.
+    if (!execution_device().is_cpu() && source.is_cpu() && source.dim() > 0) {
+      const at::Tensor there = to_copy(source, std::nullopt, std::nullopt, self.device(),
+                                       std::nullopt, non_blocking, std::nullopt);
+      return Kernel::kernel(self, there, non_blocking);
+    }
+  } else if (from && (!to || between_devices)) {
+    const at::Tensor& inner = synchronized_inner(source, {FlushReason::kCopyToCpu});
+    const at::Tensor target =
+        to ? synchronized_inner(self, {FlushReason::kCopyToCpu}, /*writes=*/true) : self;
+    const StepThreadState state;
+    const DispatchedOperation dispatched(op);
+    target.copy_(inner, non_blocking);
+    if (!non_blocking) raise_found_failures();
+    return self;
+  }
+  return Kernel::kernel(self, source, non_blocking);
 }
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {

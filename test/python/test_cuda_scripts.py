@@ -263,6 +263,24 @@ print(*step())
     assert printed(script) == ["[3.0, 3.0, 3.0] [2.0, 2.0, 2.0]"]
 
 
+def test_a_copy_from_pinned_memory_into_what_a_window_knows_does_not_wait():
+    script = """
+buffer = torch.zeros(3, device="lazy")
+def step():
+    pinned, pageable = torch.ones(3).pin_memory(), torch.ones(3)
+    results = [buffer * 2]
+    for source in pinned, pageable:
+        buffer.copy_(source, non_blocking=True)
+        results.append(buffer + 1)
+        source.fill_(2)
+    return [result.tolist() for result in results[1:]]
+hot(step)
+print(*step())
+"""
+
+    assert printed(script) == ["[3.0, 3.0, 3.0] [2.0, 2.0, 2.0]"]
+
+
 def test_a_copy_to_pinned_memory_does_not_wait_and_is_there_after_an_event():
     script = """
 def step():
