@@ -4,11 +4,15 @@
 // PyTorch looks at the index: numbers of Python's own, and indices that are views.
 #include "python/number_assignment.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/PythonTorchFunctionTLS.h>
+#include <c10/core/InferenceMode.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 
+#include <cmath>
+#include <limits>
 #include <optional>
 
 namespace py = pybind11;
@@ -42,19 +46,36 @@ bool selects_view(PyObject* index) {
   return true;
 }
 
-// Not one that refuses writes: what its error says depends on what PyTorch makes of the index.
+// Autograd records a write, or refuses it, by what PyTorch makes of the index.
+bool is_known_to_autograd(const at::Tensor& tensor) {
+  if (tensor.is_inference()) return !c10::InferenceMode::is_enabled();
+  return tensor.requires_grad() || (tensor.is_view() && tensor._base().requires_grad());
+}
+
 bool is_plain_lazy(PyObject* object) {
   if (!THPVariable_CheckExact(object)) return false;
   const at::Tensor& tensor = THPVariable_Unpack(object);
   return tensor.device().type() == c10::DeviceType::Lazy && tensor.layout() == at::kStrided &&
-         !tensor.is_quantized() && !(tensor.is_leaf() && tensor.requires_grad());
+         !tensor.is_quantized() && !is_known_to_autograd(tensor) &&
+         at::has_internal_overlap(tensor) != at::MemOverlap::Yes;
+}
+
+// A filling operator refuses what overflows; a tensor of the number is infinite then, or the
+// greatest there is.
+bool overflows(const at::Scalar& number, c10::ScalarType dtype) {
+  if (!c10::isFloatingType(dtype) || dtype == at::kDouble) return false;
+  if (c10::elementSize(dtype) == 1) return true;  // not worth telling them apart
+  const double greatest = dtype == at::kHalf ? double(std::numeric_limits<at::Half>::max())
+                                             : double(std::numeric_limits<float>::max());
+  return std::abs(number.toDouble()) > greatest;
 }
 
 int assign(PyObject* self, PyObject* index, PyObject* value) {
   HANDLE_TH_ERRORS
   if (value && is_plain_lazy(self) && selects_view(index) &&
       !at::impl::torch_function_mode_enabled() && !torch::jit::tracer::isTracing()) {
-    if (const std::optional<at::Scalar> number = number_of(value)) {
+    const std::optional<at::Scalar> number = number_of(value);
+    if (number && !overflows(*number, THPVariable_Unpack(self).scalar_type())) {
       const py::object part = py::reinterpret_steal<py::object>(PyObject_GetItem(self, index));
       if (!part) return -1;
       const py::gil_scoped_release released;  // a window may run

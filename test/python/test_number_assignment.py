@@ -24,8 +24,16 @@ INDICES = {
     "a list": [0, 2],
     "a row and a list": (1, [0, 2]),
 }
-NUMBERS = [7, -2.75, True, 2**62, float("nan"), float("inf")]
-DTYPES = [torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool, torch.complex64]
+NUMBERS = [7, -2.75, True, 2**62, 1e300, float("nan"), float("inf")]
+DTYPES = [
+    torch.float32,
+    torch.bfloat16,
+    torch.float16,
+    torch.int64,
+    torch.uint8,
+    torch.bool,
+    torch.complex64,
+]
 
 
 def outcome(write: Callable[[], None]) -> str:
@@ -59,6 +67,13 @@ def test_an_index_is_refused_as_on_the_cpu(device, index):
     assert outcome(lambda: write(device)) == outcome(lambda: write("cpu"))
 
 
+def test_memory_that_elements_share_is_refused_as_on_the_cpu(device):
+    def write(where):
+        torch.zeros(3, 1, device=where).expand(3, 4)[0] = 1
+
+    assert outcome(lambda: write(device)) == outcome(lambda: write("cpu")) != "written"
+
+
 def test_gradients_go_around_what_was_written(device):
     def program(where):
         x = torch.ones(3, 4).to(where).requires_grad_()
@@ -77,6 +92,27 @@ def test_a_leaf_that_requires_a_gradient_is_refused_as_on_the_cpu(device, index)
         torch.ones(3, 4, device=where, requires_grad=True)[index] = 1
 
     assert outcome(lambda: write(device)) == outcome(lambda: write("cpu")) != "written"
+
+
+def test_a_view_made_without_gradients_of_what_needs_them_is_written_as_on_the_cpu(device):
+    def program(where):
+        x = torch.ones(3, 4).to(where).requires_grad_() * 1
+        with torch.no_grad():
+            row = x[0]
+        return [outcome(lambda: row.__setitem__(0, 5)), row.detach()]
+
+    same_on(device, program)
+
+
+def test_a_tensor_of_inference_mode_is_written_in_it(device):
+    def program(where):
+        with torch.inference_mode():
+            x = torch.ones(3, 4).to(where)
+            x[1, :2] = 5
+            x[:, 3] = True
+        return x.tolist()
+
+    same_on(device, program)
 
 
 def test_a_write_counts_as_one_version(device):
