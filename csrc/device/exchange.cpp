@@ -120,7 +120,7 @@ at::Tensor readable_inner(const at::Tensor& lazy) {
   Recorder& recorder = Recorder::current();
   recorder.resolve(impl->binding, impl->state(), [] { return false; });
   recorder.sync({FlushReason::kCopyToCpu});
-  return impl->inner().variable_data();
+  return impl->alias_of_inner();
 }
 
 at::Tensor import_inner(const at::Tensor& inner) {

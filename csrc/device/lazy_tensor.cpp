@@ -83,6 +83,11 @@ const at::Tensor& LazyTensorImpl::resident_inner() {
   return inner_;
 }
 
+at::Tensor LazyTensorImpl::alias_of_inner() {
+  inner();
+  return make_inner(state().buffer, *this);
+}
+
 bool LazyTensorImpl::take_over_inner_metadata() {
   if (!inner_.defined()) return false;
   const c10::TensorImpl& inner = *inner_.unsafeGetTensorImpl();

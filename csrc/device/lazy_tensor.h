@@ -39,6 +39,8 @@ class LazyTensorImpl final : public c10::TensorImpl {
   const at::Tensor& inner();
   // The same where the storage must be resident: never runs anything.
   const at::Tensor& resident_inner();
+  // Another one, for a caller that gives it away for a while: PyTorch's own aliases ask modes.
+  at::Tensor alias_of_inner();
   bool is_inner(const at::Tensor& tensor) const { return inner_.is_same(tensor); }
   void set_inner(at::Tensor tensor) { inner_ = std::move(tensor); }
   // Takes over sizes, strides, offset and storage size that an operation gave the inner tensor;
@@ -88,7 +90,7 @@ class LazyTensorImpl final : public c10::TensorImpl {
   // That all elements lie in the range, and whether that is known of the tensor as it is now.
   // Programs use the same indices many times. What was made in inference mode has no version.
   void note_within(const IndexRange& range) {
-    if (!version_counter().enabled()) return;
+    if (is_inference()) return;
     within_lowest_.store(range.lowest, std::memory_order_relaxed);
     within_limit_.store(range.limit, std::memory_order_relaxed);
     within_at_.store(version() + 1, std::memory_order_release);
@@ -125,9 +127,11 @@ class LazyTensorImpl final : public c10::TensorImpl {
   c10::intrusive_ptr<TensorImpl> copy_and_detach(Version&& version,
                                                  bool allow_metadata_change) const;
   const char* tensorimpl_type_name() const override { return "LazyTensorImpl"; }
-  // 0 of those that have none: made in inference mode.
+  // As programs count; 0 of those that have none: made in inference mode.
   uint32_t version() const {
-    return version_counter().enabled() ? version_counter().current_version() : 0;
+    const c10::TensorImpl* const holder = holder_.load(std::memory_order_relaxed);
+    const c10::VariableVersion& counter = (holder ? holder : this)->version_counter();
+    return counter.enabled() ? counter.current_version() : 0;
   }
 
   at::Tensor inner_;

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from behaviour import EXECUTION_DEVICE, Operators, hot, same, same_on
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 DTYPES = [
     torch.float32,
@@ -197,6 +198,14 @@ def test_a_list_is_made_without_a_copy(device):
 
     if EXECUTION_DEVICE == "cpu":
         assert not any("copy" in name for name in operators.names)
+
+
+@pytest.mark.recording
+def test_a_list_is_made_of_a_real_tensor_under_a_mode_of_fake_ones(device):
+    x = values(torch.float32).to(device)
+
+    with FakeTensorMode():
+        assert x.tolist() == [[0, 1, 2], [3, 100, 1]]
 
 
 def test_a_list_of_conjugates_is_that_of_the_cpu(device):

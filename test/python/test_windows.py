@@ -267,6 +267,21 @@ def test_a_number_that_was_read_is_no_sync_point_again(device, x):
     same(result.cpu(), x.cpu()[1] * 3)
 
 
+def test_an_index_that_a_module_moved_is_looked_at_again_once_it_was_written(device, x):
+    index = torch.nn.Parameter(torch.tensor([1, 2]), requires_grad=False)
+    index.data = index.data.to(device)  # as Module.to() does
+
+    def take():
+        return x[index] + 1
+
+    hot(take)
+    index.fill_(100)
+    synchronize()
+
+    with pytest.raises(IndexError):
+        take()
+
+
 WRITES = {
     "in place": lambda index: index.add_(1),
     "by a view": lambda index: index.view(1).add_(1),
