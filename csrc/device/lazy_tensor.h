@@ -82,13 +82,15 @@ class LazyTensorImpl final : public c10::TensorImpl {
   }
   bool is_stand_in() const { return holder_ != nullptr; }
 
-  // That the program has read its only element; whether it has before, and nothing was written by
-  // this tensor or its views since.
-  void note_read() { read_at_.store(version() + 1, std::memory_order_relaxed); }
+  // What is known of the elements until this tensor or a view of it is written; of nothing that was
+  // made in inference mode, which has no version.
+  //
+  // That the program has read its only element, and whether it had.
+  void note_read() {
+    if (!is_inference()) read_at_.store(version() + 1, std::memory_order_relaxed);
+  }
   bool was_read() const { return read_at_.load(std::memory_order_relaxed) == version() + 1; }
-
-  // That all elements lie in the range, and whether that is known of the tensor as it is now.
-  // Programs use the same indices many times. What was made in inference mode has no version.
+  // That all of them lie in the range: programs use the same indices many times.
   void note_within(const IndexRange& range) {
     if (is_inference()) return;
     within_lowest_.store(range.lowest, std::memory_order_relaxed);
@@ -127,7 +129,7 @@ class LazyTensorImpl final : public c10::TensorImpl {
   c10::intrusive_ptr<TensorImpl> copy_and_detach(Version&& version,
                                                  bool allow_metadata_change) const;
   const char* tensorimpl_type_name() const override { return "LazyTensorImpl"; }
-  // As programs count; 0 of those that have none: made in inference mode.
+  // As programs count; 0 where there is none.
   uint32_t version() const {
     const c10::TensorImpl* const holder = holder_.load(std::memory_order_relaxed);
     const c10::VariableVersion& counter = (holder ? holder : this)->version_counter();
