@@ -82,8 +82,9 @@ class LazyTensorImpl final : public c10::TensorImpl {
   }
   bool is_stand_in() const { return holder_ != nullptr; }
 
-  // What is known of the elements until this tensor or a view of it is written; of nothing that was
-  // made in inference mode, which has no version.
+  // What is known of the elements until autograd counts another version of this tensor or its
+  // views. Who writes past that, by `.data`, meets a flush less, and an index out of range where
+  // the window runs. Nothing is known of what was made in inference mode, which has no version.
   //
   // That the program has read its only element, and whether it had.
   void note_read() {

@@ -65,6 +65,7 @@ bool is_plain_lazy(PyObject* object) {
 bool overflows(const at::Scalar& number, c10::ScalarType dtype) {
   if (!c10::isFloatingType(dtype) || dtype == at::kDouble) return false;
   if (c10::elementSize(dtype) == 1) return true;  // not worth telling them apart
+  // The range of bfloat16 is float's.
   const double greatest = dtype == at::kHalf ? double(std::numeric_limits<at::Half>::max())
                                              : double(std::numeric_limits<float>::max());
   return std::abs(number.toDouble()) > greatest;

@@ -17,7 +17,7 @@ int64_t most_held_bytes(c10::DeviceIndex device);
 // so many bytes of them and has so many to make. A loop that brings its data and reads nothing back
 // leaves nothing but dead inputs, and has a gibibyte of them in no time. What a program changes as
 // a whole, all weights of a model, is as much dead as it is alive. So it is 128 MiB, or what is
-// alive, rounded up to a power of two, since a window shall end at the same place each time. Under
+// alive, rounded up to a power of two, so that a window seldom ends elsewhere than before. Under
 // `deterministic` algorithms what other threads have allocated is not looked at.
 int64_t most_dead_bytes(int64_t dead, int64_t pending, bool deterministic);
 

@@ -290,6 +290,35 @@ WRITES = {
 }
 
 
+@pytest.mark.parametrize("what", [what for what in WRITES if what != "past the version"])
+def test_indices_are_looked_at_again_once_they_were_written(device, x, what):
+    # Of three rows, the last one of which comes to be behind them.
+    index = torch.tensor([0, 1, 2]).to(device)[2]
+
+    def take():
+        return x.index_select(0, index.view(1)) + 1
+
+    hot(take)
+    WRITES[what](index)
+    synchronize()
+
+    with pytest.raises(IndexError):
+        take()
+
+
+def test_indices_within_one_table_are_looked_at_for_a_smaller_one(device, x):
+    of_columns, of_rows = (torch.tensor(index).to(device) for index in ([0, 3], [0, 2]))
+
+    def take(dim, index):
+        return x.index_select(dim, index) + 1
+
+    hot(take, 1, of_columns)
+    hot(take, 0, of_rows)
+
+    with pytest.raises(IndexError):
+        take(0, of_columns)
+
+
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_a_number_that_was_read_and_written_since_is_what_was_written(device, write):
     def program():
