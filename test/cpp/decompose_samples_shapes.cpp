@@ -188,6 +188,24 @@ void add_indexed(Samples& all) {
       [=](ScalarType d) {
         return Arguments{tensor({7}, d), at_dim(0, within(7, {}))};
       }};
+  // Masks, with values that are the same for all that they select.
+  const auto put_by_mask = [&](bool accumulate) -> std::vector<Sample> {
+    return {
+        [=](ScalarType d) {
+          return Arguments{tensor({3, 4}, d), at_dim(0, mask({3, 4})), tensor({}, d), accumulate};
+        },
+        [=](ScalarType d) {
+          return Arguments{transposed(d), at_dim(0, mask({5})), tensor({4}, d), accumulate};
+        },
+        [=](ScalarType d) {
+          return Arguments{sliced(d), at_dim(1, mask({4})), tensor({5, 1}, d), accumulate};
+        },
+        [=](ScalarType d) {
+          return Arguments{tensor({2, 3, 4}, d), at_dim(0, mask({2, 3})), tensor({1, 4}, d),
+                           accumulate};
+        }};
+  };
+  all["index_put"] = put_by_mask(false) + put_by_mask(true);
 }
 
 void add_taken_apart(Samples& all) {
