@@ -134,6 +134,7 @@ class Device:
             self._lazy = getattr(torch, "lazy", None)
             if self._lazy is None:
                 raise SystemExit("torch.lazy is missing: is torch_lazy installed and loadable?")
+            self._lazy.config.bypass = False  # the columns say what is recorded
         self.synchronize = self._lazy.synchronize if self._lazy else lambda: None
 
     @property

@@ -9,6 +9,7 @@ Metrics::Operations sum(const std::deque<Metrics::OfThread>& threads) {
     total.recorded += thread.recorded.load(std::memory_order_relaxed);
     total.deferred += thread.deferred.load(std::memory_order_relaxed);
     total.eager += thread.eager.load(std::memory_order_relaxed);
+    total.bypassed += thread.bypassed.load(std::memory_order_relaxed);
   }
   return total;
 }
@@ -24,7 +25,7 @@ Metrics::Operations Metrics::operations() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   const Operations all = sum(threads_);
   return {all.recorded - before_reset_.recorded, all.deferred - before_reset_.deferred,
-          all.eager - before_reset_.eager};
+          all.eager - before_reset_.eager, all.bypassed - before_reset_.bypassed};
 }
 
 const std::vector<std::pair<const char*, Metrics::Counter Metrics::*>>& Metrics::counters() {

@@ -33,10 +33,11 @@ class Metrics {
     Counter recorded{0};  // operations that reached the recorder
     Counter deferred{0};  // of those, equal to the next of a known trace, and run by a window
     Counter eager{0};     // of those, run at the call
+    Counter bypassed{0};  // operations that could have been recorded, but see trace/bypass.h
   };
   OfThread& of_new_thread();  // lives as long as the process
   struct Operations {
-    int64_t recorded = 0, deferred = 0, eager = 0;
+    int64_t recorded = 0, deferred = 0, eager = 0, bypassed = 0;
   };
   TORCH_LAZY_MODULE_API Operations operations() const;
 

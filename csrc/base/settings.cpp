@@ -177,6 +177,10 @@ std::vector<Setting> behaviour_settings() {
       "measured_choice", &Config::measured_choice,
       "windows compiled from now on are timed against their operations as library calls, in turns "
       "once they have run for a millisecond, and the faster is used");
+  Setting bypass =
+      flag("bypass", &Config::bypass,
+           "what does not repeat, or is faster so, runs at the call and is not recorded: see "
+           "[docs/architecture.md](docs/architecture.md#bypass)");
   Setting remember_traces = flag(
       "remember_traces", &Config::remember_traces,
       "windows that ran often are remembered beside the kernels, and the next process compiles "
@@ -185,9 +189,10 @@ std::vector<Setting> behaviour_settings() {
   Setting accelerator =
       flag("accelerator", &Config::accelerator,
            "`torch.accelerator` means device `lazy` on a machine that has no other accelerator");
-  return {std::move(defer),      std::move(backend),         std::move(device),
-          std::move(rng),        std::move(measured_choice), std::move(remember_traces),
-          std::move(accelerator)};
+  return {std::move(defer),           std::move(backend),
+          std::move(device),          std::move(rng),
+          std::move(measured_choice), std::move(bypass),
+          std::move(remember_traces), std::move(accelerator)};
 }
 
 std::vector<Setting> checking_settings() {

@@ -85,6 +85,8 @@ DispatchMode InspectedArguments::dispatch_mode() {
   const bool recordable =
       op_.deferrable && !fills && !has_any(kExported | kWithoutWords | kOtherIndex | kElsewhere) &&
       !(op_.may_rebind && rebinds_twice()) && !(op_.dynamic_with_mask && has(kMask));
+  if (recordable && recorder_.bypasses(op_, [&] { return elements(); }))
+    return DispatchMode::kUntraced;
   const bool raises = op_.index_rule != IndexRule::kNone && recordable && index_out_of_range();
   if (recordable && !raises)
     return op_.picks_part && is_moving_view() ? DispatchMode::kUntraced : DispatchMode::kTraced;
@@ -94,6 +96,13 @@ DispatchMode InspectedArguments::dispatch_mode() {
   if (!op_.effects->known) warn_unknown_operator(op_);
   recorder_.sync(has(kExported) ? Flush{FlushReason::kExportedMemory} : Flush::by(op_));
   return DispatchMode::kUntraced;
+}
+
+size_t InspectedArguments::elements() const {
+  size_t elements = 0;
+  for (const LazyTensorImpl* const tensor : tensors_)
+    if (tensor) elements += size_t(tensor->numel());
+  return elements;
 }
 
 // A storage that is resized by a deferred operation has its new memory only when that has run:

@@ -136,6 +136,7 @@ class InspectedArguments {
   std::optional<IndexRange> range_of(int64_t dim, bool or_from_end) const;
 
   void heal(LazyTensorImpl& impl);
+  size_t elements() const;      // of all lazy tensors
   bool rebinds_twice() const;   // of an operator that may
   bool is_moving_view() const;  // of one that picks a part, see ViewHistory
   template <class Visit>

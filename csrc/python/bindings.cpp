@@ -51,6 +51,7 @@ py::dict metrics_dict() {
   result["recorded"] = operations.recorded;
   result["deferred"] = operations.deferred;
   result["eager"] = operations.eager;
+  result["bypassed"] = operations.bypassed;
   for (const auto& [name, counter] : Metrics::counters()) result[name] = (all.*counter).load();
   for (const auto& [name, counters] : Metrics::counters_by_name())
     result[name] = (all.*counters).counts();

@@ -5,6 +5,7 @@
 
 #include "base/debug.h"
 #include "base/without_gil.h"
+#include "ops/operator_info.h"
 #include "runtime/compile_queue.h"
 #include "tape/python_frames.h"
 #include "trace/debug.h"
@@ -32,7 +33,23 @@ bool may_run_early() {
          !settings.blocking && !settings.verify && settings.debug < kDebugGraphs && !is_profiled();
 }
 
+// What watches or checks windows wants them recorded, and under deterministic algorithms nothing
+// may depend on times. Of other devices than the CPU nothing was tried: what a window of few
+// operations costs there is the launch of its kernels.
+bool may_bypass(bool profiled) {
+  const Config& settings = config();
+  return settings.bypass && settings.defer != Defer::kNever && execution_device().is_cpu() &&
+         !at::globalContext().deterministicAlgorithms() && !settings.verify &&
+         settings.debug == 0 && !profiled;
+}
+
+std::chrono::nanoseconds now() {
+  return std::chrono::steady_clock::now().time_since_epoch();
+}
+
 }  // namespace
+
+Recorder::Recorder() : window_(*this), bypass_(now) {}
 
 void Recorder::raise_error(RecordingGuard& lock) {
   std::exception_ptr error = std::exchange(error_, nullptr);
@@ -54,6 +71,17 @@ void Recorder::resolve_unusual(const ValueBinding& binding, StorageState& storag
   // it.
   if (!storage.resident() && binding.window != window_.serial())
     sync({FlushReason::kStorageTakenOver});
+}
+
+bool Recorder::bypasses_with(const OperatorInfo& op, size_t elements) {
+  if (!may_bypass(is_profiled())) {
+    bypass_.reset();
+    return false;
+  }
+  if (error_ || !bypass_.add(op.id, elements)) return false;
+  period_.reset();
+  count(counters_.bypassed);
+  return true;
 }
 
 Recorder::Binding Recorder::take_over(StorageState& storage, Others& others) {
@@ -135,6 +163,7 @@ void Recorder::sync(Flush flush) {
   RecordingGuard lock(recording_lock());
   window_.wait_until_idle(lock);
   close(lock, flush);
+  if (deferring_ && may_bypass(flush.profiled)) bypass_.note_sync();
   if (error_) raise_error(lock);
 }
 
@@ -175,6 +204,7 @@ void Recorder::close(RecordingGuard& lock, Flush flush) {
     if (may_run_early())
       history_.note_end(trace ? matcher_.traces() : nullptr, trace, window_.was_guessed_wrong());
     windows_.count(name(state));
+    if (of_thread_ == this) bypass_.note_window(state, window_.tape().size());
     debug_window(flush, state, window_.tape());
     if (is_logging()) [[unlikely]]
       log_window(window_, flush, state, version.get());

@@ -20,6 +20,7 @@
 #include "base/config.h"
 #include "base/metrics.h"
 #include "trace/backward_streams.h"
+#include "trace/bypass.h"
 #include "trace/flush_reason.h"
 #include "trace/global_state.h"
 #include "trace/learner.h"
@@ -69,6 +70,14 @@ class Recorder {
     return storage.resident() && !window_.makes(storage) &&
            storage.views.moves(window_.serial(), bounds);
   }
+  // Whether an operation that can be recorded is not to be, see Bypass. Asked once for each.
+  // `elements()`: of its arguments; asked only where that matters.
+  template <class Elements>
+  bool bypasses(const OperatorInfo& op, const Elements& elements) {
+    if (!bypass_.is_on() || window_.mode() != Window::Mode::kClosed) [[likely]]
+      return false;
+    return bypasses_with(op, elements());
+  }
   // An open window that runs its operations at the call.
   bool is_eager() const { return window_.mode() == Window::Mode::kEager; }
 
@@ -99,7 +108,7 @@ class Recorder {
   friend class OpenOperation;
   friend struct RecorderPool;
 
-  Recorder() : window_(*this) {}
+  Recorder();
   static Recorder& lease_for_thread();
   // Another thread has the recorder from now on.
   void begin_thread();
@@ -107,6 +116,7 @@ class Recorder {
     if (!deferring_) return WindowState::kCold;
     return learner_of_window_->record_profile(window_, automatic);
   }
+  bool bypasses_with(const OperatorInfo& op, size_t elements);
   using Others = c10::SmallVector<Recorder*, 1>;
   void resolve_unusual(const ValueBinding& binding, StorageState& storage, bool writes);
   // Adds the recorders of other threads that have to run before one that reads or writes the
@@ -195,6 +205,7 @@ class Recorder {
   Learner* learner_of_window_ = &learner_;  // of the open one, or the one before
   bool deferring_ = true;                   // see set_deferring()
   PeriodDetector period_;                   // fed with eager windows
+  Bypass bypass_;                           // touched by the thread alone that records
   bool backward_ = false;                   // at the last operation
   BackwardStreams backward_streams_;
   uint32_t state_version_ = 0;  // when the window was opened, see GlobalState::Versioned

@@ -10,6 +10,7 @@ namespace torch_lazy {
 
 void Recorder::begin_thread() {
   deferring_ = true;
+  bypass_.reset();
   learner_.begin_thread();
   deterministic_learner_.begin_thread();
 }

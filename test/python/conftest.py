@@ -35,6 +35,9 @@ os.environ["TORCH_LAZY_CACHE_DIR"] = tempfile.mkdtemp(prefix="torch_lazy_test_")
 # test_measured_choice.py is about choosing between them.
 os.environ.setdefault("TORCH_LAZY_MEASURED_CHOICE", "0")
 
+# Whether an operation of a test is recorded depends on no time. test_bypass.py is about that.
+os.environ.setdefault("TORCH_LAZY_BYPASS", "0")
+
 # Tests count what is recorded for the first time. test_remembered_traces.py is about the others.
 os.environ.setdefault("TORCH_LAZY_REMEMBER_TRACES", "0")
 

@@ -26,6 +26,7 @@ from torch_lazy.conformance.program import (
 )
 from torch_lazy.conformance.program_comparison import Difference, Trace, compare
 
+torch_lazy.config.bypass = False  # windows are what is tried
 torch_lazy.config.rng = "eager"  # the CPU's numbers are what a run is compared with
 
 REPETITIONS = 4  # cold, warm, hot and once more
