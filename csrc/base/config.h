@@ -23,7 +23,7 @@ struct Config {
   std::atomic<Defer> defer{Defer::kHot};
   std::atomic<RandomNumbers> rng{RandomNumbers::kPhilox};
   std::atomic<bool> measured_choice{true};  // see runtime/measured_choice.h
-  std::atomic<bool> bypass{true};            // see trace/bypass.h
+  std::atomic<bool> bypass{true};           // see trace/bypass.h
   std::atomic<bool> remember_traces{true};  // see runtime/remembered_traces.h
   std::atomic<bool> accelerator{false};  // torch.accelerator is the device where there is no other
   std::atomic<bool> verify{false};       // run every window both ways and compare

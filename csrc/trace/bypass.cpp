@@ -2,37 +2,23 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <utility>
 
 #include "base/metrics.h"
 
 namespace torch_lazy {
-namespace {
-
-// Sync points until another race where the last one was of something else.
-constexpr size_t kSoon = Bypass::kStays / 16;
-
-}  // namespace
 
 bool Bypass::add(uint64_t op, size_t elements) {
-  const uint64_t operator_bit = uint64_t(1) << (op % 64);
-  ++operations_;
-  elements_ += elements;
-  switch (state_) {
-    case State::kRacing:
-      operators_ |= operator_bit;
-      return true;
-    case State::kLeavingOut:
-      // It may not come to a sync point at all.
-      if (++left_out_ <= 2 * to_leave_out_) return true;
-      break;
-    default:
-      if ((operators_ & operator_bit) && operations_ <= 2 * most_operations_ &&
-          elements_ <= 2 * most_elements_)
-        return true;
-      until_race_ = std::min(until_race_, kSoon);
-  }
-  record();
+  ++stretch_.operations;
+  stretch_.elements += elements;
+  const size_t bit = op % operators_.size();
+  if (state_ == State::kRacing)
+    operators_.set(bit);
+  else
+    is_new_ |= state_ == State::kBypassing && !operators_[bit];
+  if (stretch_.operations <= kLongest) return true;
+  in_vain_ = syncs_in_vain_ = 0;
+  end_by_others();
   return false;
 }
 
@@ -40,63 +26,104 @@ void Bypass::record() {
   state_ = State::kRecording;
   is_on_ = false;
   race_.reset();
-  syncs_ = operations_ = elements_ = 0;
+  syncs_ = most_recorded_ = 0;
+}
+
+void Bypass::end_by_others() {
+  record();
+  last_winner_.reset();
+  learnt_ = 0;
+  until_race_ = wait_;
+  wait_ = std::min(2 * wait_, kMostSyncs);
 }
 
 void Bypass::note_window(WindowState state, size_t operations) {
-  if (state == WindowState::kHot || state == WindowState::kWarm) {
-    in_vain_ -= std::min(in_vain_, kWorth * operations);
-    if (state == WindowState::kHot) return;
-    // Something new is being learnt. What a race would tell now, or has told, is soon out of date.
-    record();
-    until_race_ = std::min(until_race_, kSoon);
+  stretch_.operations += operations;
+  if (state != WindowState::kHot && state != WindowState::kWarm) {
+    in_vain_ = std::min(in_vain_ + operations, kOperationsInVain);
     return;
   }
-  in_vain_ += operations;
-  if (in_vain_ < kPatience || state_ != State::kRecording) return;
-  state_ = State::kLeavingOut;
-  to_leave_out_ = kLeftOut * operations;
-  left_out_ = 0;
-  is_on_ = true;
+  in_vain_ -= std::min(in_vain_, kWorth * operations);
+  if (state == WindowState::kHot || learnt_ >= kMostLearnt) return;
+  // Something is being learnt. What a race would tell now, or has told, is soon out of date.
+  ++learnt_;
+  if (state_ == State::kRecording || state_ == State::kRacing) record();
+  until_race_ = std::min(until_race_, wait_);
 }
 
 void Bypass::note_sync() {
+  const Stretch stretch = std::exchange(stretch_, {});
+  const bool is_new = std::exchange(is_new_, false);
   if (until_race_ > 0) --until_race_;
+  if (in_vain_ == 0)
+    syncs_in_vain_ = most_in_vain_ = 0;
+  else if (!is_on_ && stretch.operations > 0 && syncs_in_vain_ < kSyncsInVain)
+    ++syncs_in_vain_;
   switch (state_) {
     case State::kLeavingOut:
-      if (left_out_ >= to_leave_out_) record();
+      if (stretch.operations > 2 * most_in_vain_) in_vain_ = 0;  // something else has begun
+      leave_out();
       break;
     case State::kRecording:
-      if (until_race_ > 0) break;
-      if (syncs_++ == 0) since_ = now_();
+      most_in_vain_ = std::max(most_in_vain_, stretch.operations);
+      leave_out();
+      if (state_ != State::kRecording || until_race_ > 0) break;
+      if (syncs_++ == 0)
+        since_ = now_();
+      else
+        most_recorded_ = std::max(most_recorded_, stretch.operations);
       if (syncs_ <= kBeforeRace) break;
-      syncs_ = 0;
       if (const auto between = (now_() - since_) / kBeforeRace; between <= kMostBetween)
         begin_race(between);
+      else
+        record();
       break;
     case State::kRacing:
-      most_operations_ = std::max(most_operations_, operations_);
-      most_elements_ = std::max(most_elements_, elements_);
+      if (stretch.operations > 2 * most_recorded_) return end_by_others();
+      of_run_.operations = std::max(of_run_.operations, stretch.operations);
+      of_run_.elements = std::max(of_run_.elements, stretch.elements);
       if (++syncs_ >= kLeastSyncs) end_run();
       break;
     case State::kBypassing:
-      if (until_race_ == 0) record();
+      new_in_a_row_ = is_new ? new_in_a_row_ + 1 : 0;
+      if (new_in_a_row_ >= kNewInARow || stretch.exceeds(most_)) return end_by_others();
+      if (until_race_ > 0) break;
+      wait_ = kSoon;
+      record();
       break;
   }
-  operations_ = elements_ = 0;
+}
+
+void Bypass::leave_out() {
+  if (in_vain_ < kOperationsInVain || syncs_in_vain_ < kSyncsInVain) {
+    if (state_ == State::kLeavingOut) record();
+    return;
+  }
+  state_ = State::kLeavingOut;
+  random_ ^= random_ << 13;
+  random_ ^= random_ >> 7;
+  random_ ^= random_ << 17;
+  is_on_ = random_ % kOneIn != 0;
 }
 
 void Bypass::begin_race(std::chrono::nanoseconds between) {
   state_ = State::kRacing;
   race_.emplace(between);
+  syncs_ = 0;
   since_ = now_();
-  most_operations_ = most_elements_ = 0;
-  operators_ = 0;
+  of_run_ = {};
+  most_ = {SIZE_MAX, SIZE_MAX};
+  if (last_winner_ != Race::kRival) operators_.reset();
 }
 
 void Bypass::end_run() {
   const std::chrono::nanoseconds now = now_(), taken = now - since_;
   if (taken < kLeastTime) return;
+  if (is_on_) {
+    most_.operations = std::min(most_.operations, of_run_.operations);
+    most_.elements = std::min(most_.elements, of_run_.elements);
+  }
+  of_run_ = {};
   race_->add(taken / syncs_);
   syncs_ = 0;
   since_ = now;
@@ -108,18 +135,22 @@ void Bypass::end_run() {
 
 void Bypass::end_race(Race::Way winner) {
   const bool again = last_winner_ == winner;
-  stays_ = again ? std::min(2 * stays_, kStaysAtMost) : kStays;
-  if (winner == Race::kRival && !again)
+  stays_ = again ? std::min(2 * stays_, kMostSyncs) : kStays;
+  last_winner_ = winner;
+  until_race_ = stays_;
+  if (winner == Race::kFirst) {
+    learnt_ = 0;
+    return record();
+  }
+  if (!again && wait_ == kSoon)
     metrics().explain_choice(fmt::format(
         "sync points with up to {} operations between them: {} ns from one to the next where they "
         "are recorded, {} ns where they are not; not recorded for now",
-        most_operations_, race_->least(Race::kFirst).count(), race_->least(Race::kRival).count()));
-  last_winner_ = winner;
+        most_.operations, race_->least(Race::kFirst).count(), race_->least(Race::kRival).count()));
   record();
-  until_race_ = stays_;
-  if (winner == Race::kFirst) return;
   state_ = State::kBypassing;
   is_on_ = true;
+  new_in_a_row_ = 0;
 }
 
 }  // namespace torch_lazy

@@ -3,17 +3,23 @@
 //
 // It costs some hundred nanoseconds to record an operation. Two kinds of programs never get them
 // back:
-//   one that never repeats  Once many operations in a row were recorded in vain, one window in a
-//       while is recorded, until one repeats.
+//   one that never repeats  Once many operations between many sync points were recorded in vain,
+//       one *stretch* in a while is recorded, what is between two sync points, drawn at random,
+//       until windows repeat.
 //   one of small windows  A value is read after every few operations on a few elements, and what
 //       their window saves is less than what it takes to record and to run it. Where sync points
 //       are close to each other, both ways are raced, timed from sync point to sync point with all
 //       that Python does. The winner stays for thousands of sync points, and for twice as many each
-//       time that it wins again. Where it is the bypass, windows are recorded again as soon as
-//       an operator comes that was not in the race, or between two sync points twice as many
-//       operations or elements.
+//       time that it wins again.
+//
+// A race tells of the stretches that were in it. Those that are larger, or of other operators, end
+// it, and what it has led to: it is waited for twice as long then until the next one, since in a
+// loop they come again and again. Nothing begins to be recorded in the midst of a stretch unless it
+// has become very long, because windows that begin there are not known and not to be learnt.
 #pragma once
 
+#include <algorithm>
+#include <bitset>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -32,8 +38,8 @@ class Bypass {
 
   // Whether the next operation bypasses the tape if no window is open; it has to be add()ed then.
   bool is_on() const { return is_on_; }
-  // Such an operation, by the id of its operator, and the elements of its arguments. False: it
-  // is to be recorded after all.
+  // Such an operation, by the id of its operator, and the elements of its arguments. False: it is
+  // to be recorded after all.
   bool add(uint64_t op, size_t elements);
   // A recorded window has ended, of so many operations.
   void note_window(WindowState state, size_t operations);
@@ -42,51 +48,73 @@ class Bypass {
   // Nothing is known of the program any more, and its operations are recorded.
   void reset() { *this = Bypass(now_); }
 
-  // Operations that are recorded in vain before windows are left out, and how many are for each one
-  // that is recorded then. An operation that was recorded before makes up for so many: small
-  // windows are alike by chance.
-  static constexpr size_t kPatience = 4096, kLeftOut = 7, kWorth = 64;
+  // What was recorded in vain, at least, where only one stretch in kOneIn is recorded from then on.
+  // An operation that was recorded before makes up for kWorth that were not: small windows are
+  // alike by chance.
+  static constexpr size_t kOperationsInVain = 4096, kSyncsInVain = 32, kOneIn = 8, kWorth = 64;
+  // A stretch of more operations that bypass the tape may have no end.
+  static constexpr size_t kLongest = 4096;
   // A race begins after so many sync points, which came within that time of each other and did not
-  // end a window that is being learnt.
-  static constexpr size_t kBeforeRace = 32;
+  // end a window that is being learnt. A program that still learns after so many windows may have
+  // more of them than it will ever learn.
+  static constexpr size_t kBeforeRace = 32, kMostLearnt = 4096;
+  // So many stretches with new operators in a row are something else.
+  static constexpr size_t kNewInARow = 4;
   static constexpr std::chrono::nanoseconds kMostBetween = std::chrono::milliseconds(1);
   // One run of a race.
   static constexpr size_t kLeastSyncs = 8;
   static constexpr std::chrono::nanoseconds kLeastTime = std::chrono::microseconds(50);
-  // Sync points for which the winner stays the first time, and at most.
-  static constexpr size_t kStays = 4096, kStaysAtMost = size_t(1) << 16;
+  // Sync points for which the winner stays the first time, those before a race after one that was
+  // of something else, and most of either.
+  static constexpr size_t kStays = 4096, kSoon = 256, kMostSyncs = size_t(1) << 16;
 
  private:
   enum class State : uint8_t {
     kRecording,
-    kLeavingOut,  // one that never repeats
+    kLeavingOut,  // a program that never repeats
     kRacing,      // one of small windows
     kBypassing,   // one of small windows, where the bypass is faster
   };
+  struct Stretch {
+    size_t operations = 0, elements = 0;
+    bool exceeds(const Stretch& most) const {
+      return operations > 2 * most.operations || elements > 2 * most.elements;
+    }
+  };
 
   void record();
+  void leave_out();
   void begin_race(std::chrono::nanoseconds between);
   void end_run();
   void end_race(Race::Way winner);
+  // What comes is not what the race was of.
+  void end_by_others();
 
   Now now_;
   State state_ = State::kRecording;
   bool is_on_ = false;
-  size_t in_vain_ = 0;  // operations that were recorded, less those that others make up for
-  // Of a program that never repeats, since it was left to itself: operations until it comes to a
-  // sync point where it is recorded again, and operations so far.
-  size_t to_leave_out_ = 0, left_out_ = 0;
-  size_t syncs_ = 0;                  // before a race, of a run or since the winner was found
+  Stretch stretch_;      // since the last sync point; of recorded operations without their elements
+  bool is_new_ = false;  // an operator came in it that the race did not have
+
+  // --- Of a program that may never repeat
+  size_t in_vain_ = 0;        // operations that were recorded, less those that others make up for
+  size_t syncs_in_vain_ = 0;  // behind them
+  size_t most_in_vain_ = 0;   // operations of a stretch
+  uint64_t random_ = 1;       // state of the draws, of a generator of Marsaglia's ("Xorshift RNGs")
+
+  // --- Of one that may be of small windows
+  size_t syncs_ = 0;                  // before a race, or of a run
   std::chrono::nanoseconds since_{};  // when these began, but the last
-  size_t until_race_ = 0;             // sync points for which the winner stays
+  size_t most_recorded_ = 0;          // operations of a stretch before the race
+  size_t until_race_ = 0;             // sync points for which the winner stays, or is waited
+  size_t stays_ = kStays, wait_ = kSoon;
+  size_t learnt_ = 0;  // windows that put off a race, since recording last won one
   std::optional<Race> race_;
   std::optional<Race::Way> last_winner_;
-  size_t stays_ = kStays;  // the next winner
-  // Of operators that were in the race, by the lower bits of their ids.
-  uint64_t operators_ = 0;
-  // Since the last sync point, and between any two of them in the race.
-  size_t operations_ = 0, most_operations_ = 0;
-  size_t elements_ = 0, most_elements_ = 0;
+  // Of stretches in the bypass' runs: the largest of this run, and of the run where that is least.
+  Stretch of_run_, most_;
+  std::bitset<256> operators_;  // of all of them, by the lower bits of their ids
+  size_t new_in_a_row_ = 0;
 };
 
 }  // namespace torch_lazy

@@ -204,7 +204,7 @@ void Recorder::close(RecordingGuard& lock, Flush flush) {
     if (may_run_early())
       history_.note_end(trace ? matcher_.traces() : nullptr, trace, window_.was_guessed_wrong());
     windows_.count(name(state));
-    if (of_thread_ == this) bypass_.note_window(state, window_.tape().size());
+    if (deferring_ && of_thread_ == this) bypass_.note_window(state, window_.tape().size());
     debug_window(flush, state, window_.tape());
     if (is_logging()) [[unlikely]]
       log_window(window_, flush, state, version.get());

@@ -2,9 +2,10 @@
 // windows begin and end.
 //
 // Cold or warm, an operation runs at the call (device/ does that) and its call and outputs are
-// appended to the tape. While everything since the last flush has matched a known trace the window
-// is *deferring*: operations are compared, not run, and their outputs are pending storages. A flush
-// ends the window: a deferring one runs, every one is recorded in the trace profile.
+// appended to the tape, where that pays (trace/bypass.h). While everything since the last flush has
+// matched a known trace the window is *deferring*: operations are compared, not run, and their
+// outputs are pending storages. A flush ends the window: a deferring one runs, every one is
+// recorded in the trace profile.
 //
 // Threads: a recorder belongs to one thread at a time, but another thread that touches a storage
 // pending here runs the window in its stead. See recording_lock.h for what the lock guards.
