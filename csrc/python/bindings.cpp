@@ -209,6 +209,7 @@ PYBIND11_MODULE(_C, module) {
   module.def("clear_autocast_cache", &clear_autocast_cache);
   module.def("set_library_prefixes", &set_library_prefixes);
   module.def("set_deferring", &Recorder::set_deferring, ReleaseGil());
+  module.def("set_capturing", &Recorder::set_capturing, ReleaseGil());
   module.def("discard", &discard_at_exit, ReleaseGil());
   module.def("wait_for_compiles", &wait_for, ReleaseGil());
   module.def("metrics", &metrics_dict);

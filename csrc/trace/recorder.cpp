@@ -101,6 +101,11 @@ Recorder::Binding Recorder::take_over(StorageState& storage, Others& others) {
 RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_ended,
                                                 c10::DeviceIndex device) {
   execution_device();  // chosen without the lock: it may load a backend and start a driver
+  TORCH_CHECK(
+      !capturing_,
+      "torch.cuda.graph cannot capture operations on lazy tensors, which are given to the "
+      "device later. Leave it out: windows that repeat become CUDA graphs by themselves. Or "
+      "move what is to be captured to another device than 'lazy' first");
   RecordingGuard lock(recording_lock());
   window_.wait_until_idle(lock);
   // Going into backward is no border: what autograd keeps is dead once it was used, so a window
@@ -177,6 +182,12 @@ bool Recorder::set_deferring(bool deferring) {
   Recorder& recorder = current();
   recorder.flush({FlushReason::kGlobalState});
   return std::exchange(recorder.deferring_, deferring);
+}
+
+void Recorder::set_capturing(bool capturing) {
+  Recorder& recorder = current();
+  recorder.flush({FlushReason::kGlobalState});
+  recorder.capturing_ = capturing && !execution_device().is_cpu();
 }
 
 void Recorder::flush_for_another(Flush flush, std::optional<c10::ArrayRef<c10::Stream>> streams) {

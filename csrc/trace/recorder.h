@@ -96,6 +96,10 @@ class Recorder {
   // Whether operations of the calling thread may be deferred. Where they may not, they run at the
   // call and nothing is learnt. Runs what is pending; returns what was set before.
   TORCH_LAZY_MODULE_API static bool set_deferring(bool deferring);
+  // The calling thread captures a CUDA graph, or does so no longer. What is pending runs before.
+  // What would be recorded meanwhile raises: the device is given it later, when nothing captures
+  // it.
+  TORCH_LAZY_MODULE_API static void set_capturing(bool capturing);
   // Runs the pending windows of all threads; raises this thread's error.
   TORCH_LAZY_MODULE_API static void synchronize_all();
   // Of those on these streams, of the device where lazy tensors live.
@@ -205,6 +209,7 @@ class Recorder {
   Learner deterministic_learner_{Learner::Mode::kDeterministic};
   Learner* learner_of_window_ = &learner_;  // of the open one, or the one before
   bool deferring_ = true;                   // see set_deferring()
+  bool capturing_ = false;                  // see set_capturing()
   PeriodDetector period_;                   // fed with eager windows
   Bypass bypass_;                           // touched by the thread alone that records
   bool backward_ = false;                   // at the last operation

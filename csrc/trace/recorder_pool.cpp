@@ -11,6 +11,7 @@ namespace torch_lazy {
 void Recorder::begin_thread() {
   deferring_ = true;
   bypass_.reset();
+  capturing_ = false;
   learner_.begin_thread();
   deterministic_learner_.begin_thread();
 }

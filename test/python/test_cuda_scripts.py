@@ -415,3 +415,44 @@ except ValueError as error:
         "tensors on device lazy are communicated by the backend of cuda, but nccl was given for "
         "lazy and gloo for cuda: give both the same",
     ]
+
+
+# ---------------------------------------------------------------- graphs
+
+# PyTorch without CUDA has a type of graphs, but none can be made.
+_GRAPH = """
+class Graph:
+    def capture_begin(self):
+        print("begins", torch.lazy.metrics()["flushes"])
+    def capture_end(self):
+        print("ends")
+torch.cuda.CUDAGraph = Graph
+torch_lazy.integration.import_module("torch_lazy.integration.cuda_graphs").install()
+hot(lambda: x * 2)
+"""
+
+
+def test_what_is_pending_is_submitted_before_a_graph_is_captured():
+    script = """
+y = x * 2
+Graph().capture_begin()
+"""
+
+    assert printed(_GRAPH + script) == ["begins {'global state changed': 1}"]
+
+
+def test_an_operation_that_a_graph_would_not_have_raises_while_it_is_captured():
+    script = """
+graph = Graph()
+graph.capture_begin()
+for _ in range(2):
+    try:
+        x * 2
+    except RuntimeError as error:
+        print(str(error).splitlines()[0].split(",")[0])
+graph.capture_end()
+print(torch.equal((x * 2).cpu(), x.cpu() * 2))
+"""
+
+    refused = "torch.cuda.graph cannot capture operations on lazy tensors"
+    assert printed(_GRAPH + script) == ["begins {}", refused, refused, "ends", "True"]

@@ -6,6 +6,7 @@ _SHIMS = (
     "tensor",
     "dlpack",
     "autocast",
+    "cuda_graphs",
     "custom_operators",
     "fake_tensors",
     "fast_path",
