@@ -82,7 +82,9 @@ void Bypass::note_sync() {
       if (stretch.operations > 2 * most_recorded_) return end_by_others();
       of_run_.operations = std::max(of_run_.operations, stretch.operations);
       of_run_.elements = std::max(of_run_.elements, stretch.elements);
-      if (++syncs_ >= kLeastSyncs) end_run();
+      if (++syncs_ > kMostInRun) return end_by_others();
+      if (2 * stretch.operations < most_recorded_) break;
+      if (++large_ >= kLargeInRun && syncs_ >= kLeastSyncs) end_run();
       break;
     case State::kBypassing:
       new_in_a_row_ = is_new ? new_in_a_row_ + 1 : 0;
@@ -109,7 +111,7 @@ void Bypass::leave_out() {
 void Bypass::begin_race(std::chrono::nanoseconds between) {
   state_ = State::kRacing;
   race_.emplace(between);
-  syncs_ = 0;
+  syncs_ = large_ = 0;
   since_ = now_();
   of_run_ = {};
   most_ = {SIZE_MAX, SIZE_MAX};
@@ -125,7 +127,7 @@ void Bypass::end_run() {
   }
   of_run_ = {};
   race_->add(taken / syncs_);
-  syncs_ = 0;
+  syncs_ = large_ = 0;
   since_ = now;
   if (const auto winner = race_->winner())
     end_race(*winner);

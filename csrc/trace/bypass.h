@@ -13,9 +13,9 @@
 //       time that it wins again.
 //
 // A race tells of the stretches that were in it. Those that are larger, or of other operators, end
-// it, and what it has led to: it is waited for twice as long then until the next one, since in a
-// loop they come again and again. Nothing begins to be recorded in the midst of a stretch unless it
-// has become very long, because windows that begin there are not known and not to be learnt.
+// it, and what it has led to: it is waited for twice as long then until the next one, since they
+// may come again and again. Nothing begins to be recorded in the midst of a stretch unless it has
+// become very long, because windows that begin there are not known and not to be learnt.
 #pragma once
 
 #include <algorithm>
@@ -61,8 +61,9 @@ class Bypass {
   // So many stretches with new operators in a row are something else.
   static constexpr size_t kNewInARow = 4;
   static constexpr std::chrono::nanoseconds kMostBetween = std::chrono::milliseconds(1);
-  // One run of a race.
-  static constexpr size_t kLeastSyncs = 8;
+  // One run of a race. It ends behind one of the larger stretches and has some of them, so that all
+  // runs have as much of each in a loop where large ones stand among small ones.
+  static constexpr size_t kLeastSyncs = 8, kMostInRun = 1024, kLargeInRun = 2;
   static constexpr std::chrono::nanoseconds kLeastTime = std::chrono::microseconds(50);
   // Sync points for which the winner stays the first time, those before a race after one that was
   // of something else, and most of either.
@@ -106,6 +107,7 @@ class Bypass {
   size_t syncs_ = 0;                  // before a race, or of a run
   std::chrono::nanoseconds since_{};  // when these began, but the last
   size_t most_recorded_ = 0;          // operations of a stretch before the race
+  size_t large_ = 0;                  // stretches of the run with half as many or more
   size_t until_race_ = 0;             // sync points for which the winner stays, or is waited
   size_t stays_ = kStays, wait_ = kSoon;
   size_t learnt_ = 0;  // windows that put off a race, since recording last won one

@@ -182,6 +182,22 @@ TEST(Bypass, LeavesLargeStretchesAmongSmallOnesRecorded) {
   EXPECT_GT(large.recorded, size_t{80 * 980});
 }
 
+TEST(Bypass, IsChosenForALoopByWhatAllOfItsStretchesTake) {
+  for (const bool wins : {false, true}) {
+    Bypass bypass = watching();
+    Program small = losing();
+    Program large(microseconds(50), microseconds(wins ? 40 : 80));
+
+    for (size_t i = 0; i < 1000; ++i) {
+      small.run(bypass, 20);
+      large.run(bypass, 1, {.operations = 20});
+    }
+
+    EXPECT_EQ(bypass.is_on(), wins);
+    if (!wins) EXPECT_GT(large.recorded, size_t{20 * 950});
+  }
+}
+
 TEST(Bypass, EndsInTheMiddleOfARaceWhereNoSyncPointComesAnyMore) {
   Bypass bypass = watching();
   Program program = losing();
