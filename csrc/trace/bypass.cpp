@@ -72,11 +72,7 @@ void Bypass::note_sync() {
         since_ = now_();
       else
         most_recorded_ = std::max(most_recorded_, stretch.operations);
-      if (syncs_ <= kBeforeRace) break;
-      if (const auto between = (now_() - since_) / kBeforeRace; between <= kMostBetween)
-        begin_race(between);
-      else
-        record();
+      if (syncs_ > kBeforeRace) begin_race((now_() - since_) / kBeforeRace);
       break;
     case State::kRacing:
       if (stretch.operations > 2 * most_recorded_) return end_by_others();
@@ -109,8 +105,9 @@ void Bypass::leave_out() {
 }
 
 void Bypass::begin_race(std::chrono::nanoseconds between) {
+  if (between > kMostBetween) return record();
   state_ = State::kRacing;
-  race_.emplace(between);
+  race_.emplace();
   syncs_ = large_ = 0;
   since_ = now_();
   of_run_ = {};

@@ -58,13 +58,14 @@ class Bypass {
   // end a window that is being learnt. A program that still learns after so many windows may have
   // more of them than it will ever learn.
   static constexpr size_t kBeforeRace = 32, kMostLearnt = 4096;
-  // So many stretches with new operators in a row are something else.
-  static constexpr size_t kNewInARow = 4;
   static constexpr std::chrono::nanoseconds kMostBetween = std::chrono::milliseconds(1);
   // One run of a race. It ends behind one of the larger stretches and has some of them, so that all
   // runs have as much of each in a loop where large ones stand among small ones.
   static constexpr size_t kLeastSyncs = 8, kMostInRun = 1024, kLargeInRun = 2;
   static constexpr std::chrono::nanoseconds kLeastTime = std::chrono::microseconds(50);
+  // Stretches with operators that the race did not have are something else where so many come in a
+  // row.
+  static constexpr size_t kNewInARow = 4;
   // Sync points for which the winner stays the first time, those before a race after one that was
   // of something else, and most of either.
   static constexpr size_t kStays = 4096, kSoon = 256, kMostSyncs = size_t(1) << 16;

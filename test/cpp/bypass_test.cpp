@@ -182,20 +182,32 @@ TEST(Bypass, LeavesLargeStretchesAmongSmallOnesRecorded) {
   EXPECT_GT(large.recorded, size_t{80 * 980});
 }
 
-TEST(Bypass, IsChosenForALoopByWhatAllOfItsStretchesTake) {
-  for (const bool wins : {false, true}) {
-    Bypass bypass = watching();
-    Program small = losing();
-    Program large(microseconds(50), microseconds(wins ? 40 : 80));
-
-    for (size_t i = 0; i < 1000; ++i) {
-      small.run(bypass, 20);
-      large.run(bypass, 1, {.operations = 20});
-    }
-
-    EXPECT_EQ(bypass.is_on(), wins);
-    if (!wins) EXPECT_GT(large.recorded, size_t{20 * 950});
+// One in which a large stretch stands behind twenty small ones, on which the bypass wins.
+void run_mixed(Bypass& bypass, Program& large) {
+  Program small = losing();
+  for (size_t i = 0; i < 1000; ++i) {
+    small.run(bypass, 20);
+    large.run(bypass, 1, {.operations = 20});
   }
+}
+
+TEST(Bypass, IsNotForALoopWhoseLargeStretchesLoseMoreThanSmallOnesGain) {
+  Bypass bypass = watching();
+  Program large(microseconds(50), microseconds(80));
+
+  run_mixed(bypass, large);
+
+  EXPECT_FALSE(bypass.is_on());
+  EXPECT_GT(large.recorded, size_t{20 * 900});
+}
+
+TEST(Bypass, IsForALoopWhoseStretchesGainTogether) {
+  Bypass bypass = watching();
+  Program large(microseconds(50), microseconds(60));
+
+  run_mixed(bypass, large);
+
+  EXPECT_TRUE(bypass.is_on());
 }
 
 TEST(Bypass, EndsInTheMiddleOfARaceWhereNoSyncPointComesAnyMore) {
