@@ -144,7 +144,7 @@ void Bypass::end_race(Race::Way winner) {
   if (!again && wait_ == kSoon)
     metrics().explain_choice(fmt::format(
         "sync points with up to {} operations between them: {} ns from one to the next where they "
-        "are recorded, {} ns where they are not; not recorded for now",
+        "are recorded, {} ns where they are not; they are not until the next race",
         most_.operations, race_->least(Race::kFirst).count(), race_->least(Race::kRival).count()));
   record();
   state_ = State::kBypassing;

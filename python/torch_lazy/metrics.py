@@ -10,8 +10,8 @@ def metrics() -> dict[str, Any]:
 
     ``recorded`` operations reached the recorder; ``deferred`` of them followed a known trace and
     were run by a window, ``eager`` ran at the call. ``bypassed`` operations ran at the call unseen,
-    since it did not pay to record what came before them. ``windows`` counts windows by how they ended
-    (cold, warm, hot, guard failed), ``flushes`` their ends and ``syncs`` sync points by reason,
+    since it did not pay to record what came before them. ``windows`` counts windows by how they
+    ended (cold, warm, hot, guard failed), ``flushes`` their ends and ``syncs`` sync points by reason,
     ``fallbacks`` operators that cost speed by name. ``windows_run`` windows were run by executables
     in ``run_ns`` nanoseconds; ``compiles`` counts executables made, ``dynamic_scalars`` numbers
     that changed and became inputs of their window, ``onednn_products`` matrix products that oneDNN
