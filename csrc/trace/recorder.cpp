@@ -1,5 +1,7 @@
 #include "trace/recorder.h"
 
+#include <ATen/Context.h>
+
 #include <optional>
 #include <utility>
 
