@@ -141,9 +141,13 @@ def table(names: list[str], samples: int) -> bool:
 # --- The fit -------------------------------------------------------------------------------------
 
 
-def fit(name, target, weight, degree, low, high, points=1500):
+def exact_first(c: float, index: int) -> float:
+    return c if index == 0 else float(numpy.float32(c))
+
+
+def fit(name, target, weight, degree, low, high, points=1500, rounded=None):
     """Prints c0 ... of the polynomial that minimises max |weight * (p - target)|, all floats."""
-    fixed, error = coefficients(target, weight, degree, low, high, points)
+    fixed, error = coefficients(target, weight, degree, low, high, points, rounded=rounded)
     print(f"{name}: relative error 2^{error:.1f}\n  {[c.hex() for c in fixed]}")
 
 
@@ -154,7 +158,6 @@ def fit_pieces(name, target, weight, degree, width, count, points=400):
     for piece in range(count):
         middle = (piece + 0.5) * width
         shifted = [lambda x, f=f, middle=middle: f(x + middle) for f in (target, weight)]
-        exact_first = lambda c, i: c if i == 0 else float(numpy.float32(c))  # noqa: E731
         fixed, error = coefficients(
             *shifted, degree, -width / 2, width / 2, points, rounded=exact_first
         )
@@ -203,6 +206,10 @@ def fit_all() -> None:
     # tanh(x) = x + x z q(z), z = x^2
     tanh_rest, tanh_scale = lambda z: (tanh(root(z)) / root(z) - 1) / z, lambda z: z * root(z)
     fit("tanh", tanh_rest, lambda z: tanh_scale(z) / tanh(root(z)), 5, 1e-12, 0.625**2)
+    # sinh(x) = x + x z q(z), z = x^2
+    sinh = mpmath.sinh
+    sinh_rest = lambda z: (sinh(root(z)) / root(z) - 1) / z  # noqa: E731
+    fit("sinh", sinh_rest, lambda z: z * root(z) / sinh(root(z)), 3, 1e-12, 1.0)
     # erf(x) = x + x q(z), z = x^2
     erf_rest, erf_scale = lambda z: erf(root(z)) / root(z) - 1, lambda z: root(z) / erf(root(z))
     fit("erf, small", erf_rest, erf_scale, 6, 1e-12, 0.93**2)
@@ -210,7 +217,16 @@ def fit_all() -> None:
     large_rest, large_scale = lambda t: -log(mpmath.erfc(t)) / t - 1, lambda t: t * mpmath.erfc(t)
     fit("erf, large", large_rest, lambda t: large_scale(t) / erf(t), 7, 0.92, 4.0)
     # erf(t) = t p(u), by pieces whose middles u is counted from
-    fit_pieces("erf, pieces", lambda t: erf(t) / t, lambda t: t / erf(t), 5, 0.25, 16)
+    for degree, width, count in ((5, 0.25, 16), (6, 0.5, 8)):
+        name = f"erf, {count} pieces"
+        fit_pieces(name, lambda t: erf(t) / t, lambda t: t / erf(t), degree, width, count)
+    # erfinv(x) = x p(w - 2) = x q(sqrt(w) - 3), w = -log(1 - x^2); p's c0 as a double
+    erfinv_root = lambda w: root(-mpmath.expm1(-w))  # noqa: E731
+    erfinv_rest = lambda w: mpmath.erfinv(erfinv_root(w)) / erfinv_root(w)  # noqa: E731
+    near = lambda u: erfinv_rest(u + 2)  # noqa: E731
+    fit("erfinv, near", near, lambda u: 1 / near(u), 9, -2 + 1e-9, 3.0, 300, exact_first)
+    far = lambda u: erfinv_rest((u + 3) ** 2)  # noqa: E731
+    fit("erfinv, far", far, lambda u: 1 / far(u), 9, 5**0.5 - 3 - 1e-3, 1.0, 400)
     # 2^r = 1 + r q(r)
     exp2 = lambda r: mpmath.mpf(2) ** r  # noqa: E731
     fit("exp2", lambda r: (exp2(r) - 1) / r, lambda r: r / exp2(r), 5, -0.5, 0.5)
