@@ -89,7 +89,8 @@ std::string to_string(const Kernel& kernel) {
   }
   if (!kernel.reduction_total.is(0)) text += " reduction_total=" + text_of(kernel.reduction_total);
   if (kernel.short_sums) text += " short_sums";
-  if (kernel.fetches_ahead) text += " fetches_ahead";
+  if (kernel.fetch_ahead_bytes > 0)
+    text += " fetch_ahead=" + std::to_string(kernel.fetch_ahead_bytes);
   text += text_of(kernel.thread_loop);
   if (kernel.jam.steps > 1) {
     text += " jam=" + std::to_string(kernel.jam.steps) + "*" +

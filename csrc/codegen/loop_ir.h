@@ -183,8 +183,9 @@ struct Kernel {
   std::vector<Store> stores;
   // No accumulator of a floating sum adds up more than kBlockSteps numbers (loop_analysis.h).
   bool short_sums = false;
-  // Rows of memory are asked for some lines before they are read or written, where a target can.
-  bool fetches_ahead = false;
+  // Rows of memory are asked for so many bytes before they are read or written, where a target can.
+  // 0: not at all.
+  int64_t fetch_ahead_bytes = 0;
   ThreadLoop thread_loop;
   Jam jam;
   // More than 1: the loops run over as many sets of buffers, sizes and numbers, one after the other

@@ -164,8 +164,12 @@ class NestPrinter {
   std::vector<Prefetch> prefetches_in(size_t sweep) const;
   void print_prefetches(const Body& body);
   void print_prefetch_range();
-  // Of the rows that a kernel without reductions reads and writes.
+  // Of the rows that a work item goes along, by itself or in a sweep down its columns.
+  bool fetches_ahead() const;
   void print_fetches_ahead(const Body& body);
+  void print_fetches_ahead(const Sweep& sweep, const Body& body);
+  void print_fetch_ahead(ExprId load, const Body& body);
+  void print_fetch_to_write_ahead(uint32_t store, const Body& body);
   void print_fetch_ahead(const std::string& function, uint32_t buffer, const Access& access,
                          const Body& body);
 

@@ -188,6 +188,7 @@ void NestPrinter::print_innermost(const Sweep& sweep, const Reductions& reductio
   for (int copy = 0; copy < body.copies; ++copy)
     copies.push_back({copy, body.copies, body.last_masked});
   for (const Body& copy : copies) print_prefetches(copy);
+  print_fetches_ahead(sweep, body);
   for (ExprId id : sweep.reloaded) {
     const Type type = context_.kernel.exprs[id].type;
     const std::string load = std::string("lazy_load_") + scalar_type(type);

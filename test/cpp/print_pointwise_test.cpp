@@ -77,7 +77,7 @@ TEST_P(PointwiseOfType, StoresNontemporallyWhereMemoryIsAlignedAndWhereNot) {
 TEST_P(PointwiseOfType, FetchesRowsAheadEvenBeyondTheirEnd) {
   const Type type = GetParam();
   LoopBuilder builder = scaled_rows(type);
-  builder.kernel.fetches_ahead = true;
+  builder.kernel.fetch_ahead_bytes = 1024;
   for (int64_t columns : {1, 31, 64}) {
     expect_as_evaluated(builder.kernel,
                         {{random_elements(type, 5 * columns), random_elements(type, columns, 2),

@@ -48,6 +48,21 @@ TEST(PrintedSweeps, SoftmaxOfColumns) {
   }
 }
 
+TEST(PrintedSweeps, FetchColumnsAheadEvenBeyondTheirEnd) {
+  LoopBuilder builder(Axis::kParallel, {slot(0)}, {slot(1)}, Size::constant(64));
+  builder.kernel.size_slots = 2;
+  builder.kernel.fetch_ahead_bytes = 512;
+  const uint32_t x = builder.input(Type::kFloat);
+  const uint32_t y = builder.output(Type::kFloat);
+  builder.store(y, {one(), slot(0)}, add_softmax(builder, builder.load(x, {one(), slot(0)})));
+  for (int64_t columns : {1, 20, 150}) {
+    expect_as_evaluated(builder.kernel, {{random_elements(Type::kFloat, 7 * columns),
+                                          Elements(Type::kFloat, 7 * columns)},
+                                         {columns, 7},
+                                         {}});
+  }
+}
+
 TEST(PrintedSweeps, SoftmaxInPlaceReadsBeforeItWrites) {
   LoopBuilder builder(Axis::kReduction, {slot(0)}, {slot(1)});
   builder.kernel.size_slots = 2;

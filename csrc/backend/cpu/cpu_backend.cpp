@@ -112,7 +112,7 @@ class CpuBackend final : public Backend {
       auto* kernel = std::get_if<KernelStep>(&step.action);
       if (kernel == nullptr) continue;
       codegen::mark_nontemporal_stores(kernel->lowered, nontemporal_bytes());
-      codegen::fetch_large_rows_ahead(kernel->lowered, core_cache_bytes());
+      codegen::fetch_rows_ahead(kernel->lowered, core_cache_bytes());
       kernels.push_back(torch_lazy::compile(kernel->lowered, machine, disk(), time));
       kernel->lowered.kernel = {};  // a run needs the sizes and numbers only, and loops are large
       kernel->lowered.buffers = {};
