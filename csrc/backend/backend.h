@@ -32,7 +32,7 @@ class DeviceRuntime;  // backend/device_runtime.h
 
 // Changed with every incompatible change of this file or of another header that is installed for
 // backends (base/api.h); a library built for another version is refused when it is loaded.
-constexpr int kBackendInterfaceVersion = 12;
+constexpr int kBackendInterfaceVersion = 13;
 
 // What a graph's types do not say of an input.
 struct GraphInput {
