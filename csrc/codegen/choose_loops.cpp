@@ -7,6 +7,7 @@
 
 #include "codegen/choose_jam.h"
 #include "codegen/choose_lanes.h"
+#include "codegen/choose_pairs.h"
 #include "codegen/cut_reduction.h"
 #include "codegen/divide.h"
 #include "codegen/draft_axes.h"
@@ -147,6 +148,7 @@ class Finisher {
     } else if (lowered_.work_items > 0) {
       kernel.jam = choose_jam(kernel, lowered_.sizes, context_.lanes, most_jammed());
       jam_work_items();
+      kernel.pairs = goes_by_pairs(kernel, lowered_.sizes, context_.lanes);
     }
     return std::move(lowered_);
   }

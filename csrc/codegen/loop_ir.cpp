@@ -91,6 +91,7 @@ std::string to_string(const Kernel& kernel) {
   if (kernel.short_sums) text += " short_sums";
   if (kernel.fetch_ahead_bytes > 0)
     text += " fetch_ahead=" + std::to_string(kernel.fetch_ahead_bytes);
+  if (kernel.pairs) text += " pairs";
   text += text_of(kernel.thread_loop);
   if (kernel.jam.steps > 1) {
     text += " jam=" + std::to_string(kernel.jam.steps) + "*" +

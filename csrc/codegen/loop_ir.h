@@ -186,6 +186,8 @@ struct Kernel {
   // Rows of memory are asked for so many bytes before they are read or written, where a target can.
   // 0: not at all.
   int64_t fetch_ahead_bytes = 0;
+  // Two neighbouring vectors are computed at once, for a CPU, where nothing is reduced.
+  bool pairs = false;
   ThreadLoop thread_loop;
   Jam jam;
   // More than 1: the loops run over as many sets of buffers, sizes and numbers, one after the other

@@ -48,8 +48,9 @@ int64_t accumulator_registers(const Kernel& kernel) {
 }  // namespace
 
 int NestPrinter::tile_copies(const Kernel& kernel, const Target& target, const Schedule& schedule) {
-  if (kernel.axis == Axis::kReduction || schedule.sweeps.empty()) return 1;
   if (target.kind == Target::Kind::kCuda || kernel.parallel.empty()) return 1;
+  if (schedule.sweeps.empty()) return kernel.pairs ? 2 : 1;
+  if (kernel.axis == Axis::kReduction) return 1;
   if (is_unrolled(kernel)) return 1;  // the steps are as good
   if (kernel.jam.steps > 1) return kernel.jam.vectors;
   int cost = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/choose_pairs.h"
 #include "codegen/op_cost.h"
 #include "codegen/print_expr.h"
 #include "codegen/print_jam.h"
@@ -236,14 +237,16 @@ void NestPrinter::print_innermost(const Sweep& sweep, const Reductions& reductio
   }
 }
 
-// More than one where a chain of additions would be all that the sweep waits for.
+// More than one where the sweep would mostly wait for a chain: of additions, or in a function.
 int NestPrinter::sweep_copies(const Sweep& sweep) const {
   if (context_.is_cuda() || context_.is_jammed() || sweep.reductions.empty()) return 1;
   for (ExprId id : sweep.reductions) {
     if (is_arg_reduction(context_.kernel.exprs[id].op)) return 1;
   }
   const int cost = cost_of(context_.kernel, sweep);
-  return copies_within(context_.kernel.reduction.back(), cost <= 4 ? 2 : 1, context_.target.lanes);
+  const int lanes = context_.target.lanes;
+  const bool pairs = cost <= 4 || gain_by_pairs(context_.kernel, sweep.exprs, lanes);
+  return copies_within(context_.kernel.reduction.back(), pairs ? 2 : 1, lanes);
 }
 
 bool NestPrinter::is_staged(const Sweep& sweep) const {

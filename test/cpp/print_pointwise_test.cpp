@@ -46,6 +46,19 @@ TEST_P(PointwiseOfType, BroadcastsOverRowsOfAnyLength) {
   }
 }
 
+TEST_P(PointwiseOfType, GoesByPairsThroughRowsOfAnyLength) {
+  const Type type = GetParam();
+  LoopBuilder builder = scaled_rows(type);
+  builder.kernel.pairs = true;
+  for (int64_t columns : {1, 8, 15, 31, 32, 33, 100}) {
+    expect_as_evaluated(builder.kernel,
+                        {{random_elements(type, 5 * columns), random_elements(type, columns, 2),
+                          Elements(type, 5 * columns)},
+                         {5, columns},
+                         {0.75}});
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(FloatingTypes, PointwiseOfType,
                          testing::Values(Type::kFloat, Type::kDouble, Type::kBFloat16, Type::kHalf,
                                          Type::kFloat8E4M3FN, Type::kFloat8E5M2),

@@ -1,0 +1,53 @@
+#include "codegen/choose_pairs.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "codegen/op_cost.h"
+
+namespace torch_lazy::codegen {
+namespace {
+
+constexpr int kLineBytes = 64;
+// Of a row, in pairs.
+constexpr int64_t kLeastPairs = 4;
+// Twice as much of longer bodies takes long to compile: with 90 expressions, half of which are
+// elementary functions, 25 % longer.
+constexpr size_t kMostExpressions = 128;
+
+bool is_elementary_function(const Expr& expr) {
+  return expr.op != Op::kLoad && cost_of(expr.op) >= cost_of(Op::kExp);
+}
+
+bool lies_in_a_row(const Access& access, ExprId predicate, size_t lane_dimension) {
+  const Size& stride = access.strides[lane_dimension];
+  return predicate == kNoPredicate && access.indirect.empty() && (stride.is(0) || stride.is(1));
+}
+
+}  // namespace
+
+bool gain_by_pairs(const Kernel& kernel, const std::vector<ExprId>& exprs, int lanes) {
+  return 2 * lanes * bytes_of(Type::kFloat) <= kLineBytes && exprs.size() <= kMostExpressions &&
+         std::any_of(exprs.begin(), exprs.end(),
+                     [&](ExprId id) { return is_elementary_function(kernel.exprs[id]); });
+}
+
+bool goes_by_pairs(const Kernel& kernel, const std::vector<int64_t>& sizes, int lanes) {
+  if (kernel.parallel.empty() || !kernel.reduction.empty() || kernel.jam.steps > 1) return false;
+  const Size extent = kernel.parallel.back();
+  const int64_t row = extent.slot ? sizes[size_t(extent.value)] : extent.value;
+  std::vector<ExprId> all(kernel.exprs.size());
+  std::iota(all.begin(), all.end(), ExprId(0));
+  if (row < kLeastPairs * 2 * lanes || !gain_by_pairs(kernel, all, lanes)) return false;
+  const size_t lane_dimension = kernel.parallel.size() - 1;
+  const auto loads_a_row = [&](const Expr& expr) {
+    return expr.op != Op::kLoad || lies_in_a_row(expr.access, expr.predicate, lane_dimension);
+  };
+  const auto stores_a_row = [&](const Store& store) {
+    return lies_in_a_row(store.access, store.predicate, lane_dimension);
+  };
+  return std::all_of(kernel.exprs.begin(), kernel.exprs.end(), loads_a_row) &&
+         std::all_of(kernel.stores.begin(), kernel.stores.end(), stores_a_row);
+}
+
+}  // namespace torch_lazy::codegen

@@ -1,0 +1,58 @@
+// Which kernels and sweeps compute two neighbouring vectors at once.
+
+#include "codegen/choose_pairs.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "loop_builder.h"
+
+namespace torch_lazy::codegen {
+namespace {
+
+constexpr int kLanes = 8;
+
+// y[i, j] = op(x[i, j]) of 4 rows.
+struct Rows {
+  std::vector<int64_t> sizes;
+  LoopBuilder builder{Axis::kParallel, {slot(0), slot(1)}, {}};
+
+  Rows(Op op, int64_t columns) : sizes{4, columns} {
+    builder.kernel.size_slots = 2;
+    const uint32_t x = builder.input(Type::kFloat), y = builder.output(Type::kFloat);
+    builder.store(y, {slot(1), one()}, builder.op(op, {builder.load(x, {slot(1), one()})}));
+  }
+
+  bool pairs(int lanes = kLanes) const { return goes_by_pairs(builder.kernel, sizes, lanes); }
+};
+
+TEST(ChoosePairs, ElementaryFunctionsAreComputedByTwo) {
+  EXPECT_TRUE(Rows(Op::kExp, 100).pairs());
+  EXPECT_FALSE(Rows(Op::kNeg, 100).pairs());
+}
+
+TEST(ChoosePairs, ShortRowsAreNot) {
+  EXPECT_TRUE(Rows(Op::kExp, 8 * kLanes).pairs());
+  EXPECT_FALSE(Rows(Op::kExp, 8 * kLanes - 1).pairs());
+}
+
+TEST(ChoosePairs, VectorsOfAWholeLineAreNot) {
+  EXPECT_FALSE(Rows(Op::kExp, 1000).pairs(16));
+}
+
+TEST(ChoosePairs, WhatIsReadWithGapsIsNot) {
+  Rows gaps(Op::kExp, 100);
+  gaps.builder.kernel.exprs[0].access.strides.back() = Size::constant(2);
+  EXPECT_FALSE(gaps.pairs());
+}
+
+TEST(ChoosePairs, SweepsGainByTheirOwnFunctions) {
+  const Rows rows(Op::kExp, 100);  // a load, then exp
+  EXPECT_TRUE(gain_by_pairs(rows.builder.kernel, {0, 1}, kLanes));
+  EXPECT_FALSE(gain_by_pairs(rows.builder.kernel, {0}, kLanes));
+}
+
+}  // namespace
+}  // namespace torch_lazy::codegen
