@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "codegen/divide.h"
+
 namespace torch_lazy::codegen {
 namespace {
 
@@ -14,9 +16,11 @@ constexpr int64_t kMostAhead = 1024;
 // 16 x 73,766, whose steps are kept, takes .57 of the time with 512 and .63 with 64 or 1,024 (Zen
 // 3).
 constexpr int64_t kMostAheadInColumns = 512;
-// The nearest cache: what all have at least, and how far apart two lines are that can only be in
-// the same few places of it.
-constexpr int64_t kNearestCacheBytes = 32 << 10, kSamePlaces = 4096, kLinesInPlaces = 8;
+// Of the nearest cache, what all have at least.
+constexpr int64_t kNearestCacheBytes = 32 << 10;
+// Of the next one: how far apart two lines are that can only be in the same places, and how many
+// places these are.
+constexpr int64_t kSamePlaces = 64 << 10, kLinesInPlaces = 8;
 
 int64_t bytes_of(const LoweredKernel& lowered, uint32_t buffer, const Access& access) {
   const Kernel& kernel = lowered.kernel;
@@ -42,14 +46,14 @@ int64_t rows_at_a_time(const LoweredKernel& lowered, const Access& access) {
   return rows;
 }
 
-// Whether the rows that a column goes through drive each other out of the nearest cache.
-bool rows_collide(const LoweredKernel& lowered, uint32_t buffer, const Access& access) {
+// Of the lines that a column reads or writes at a time, those that can only be in the same places.
+int64_t lines_in_same_places(const LoweredKernel& lowered, uint32_t buffer, const Access& access) {
   const Kernel& kernel = lowered.kernel;
-  if (kernel.reduction.empty()) return false;
-  const int64_t apart =
-      lowered.number(access.strides.back()) * bytes_of(kernel.buffers[buffer].type);
-  return rows_at_a_time(lowered, access) * std::gcd(apart, kSamePlaces) >
-         kLinesInPlaces * kSamePlaces;
+  int64_t apart = kSamePlaces;  // that any two rows are, or a multiple of it
+  for (size_t i = kernel.parallel.size(); i < access.strides.size(); ++i)
+    apart =
+        std::gcd(apart, lowered.number(access.strides[i]) * bytes_of(kernel.buffers[buffer].type));
+  return divided_up(rows_at_a_time(lowered, access) * apart, kSamePlaces);
 }
 
 bool is_read(const Kernel& kernel, uint32_t buffer) {
@@ -74,12 +78,12 @@ void fetch_rows_ahead(LoweredKernel& lowered, int64_t cache_bytes) {
   Kernel& kernel = lowered.kernel;
   const bool columns = !kernel.reduction.empty();
   if (columns && kernel.axis == Axis::kReduction) return;
-  int64_t bytes = 0, rows = 0;
-  bool collide = false, writes_rows = false;
+  int64_t bytes = 0, rows = 0, in_same_places = 0;
+  bool writes_rows = false;
   const auto add = [&](uint32_t buffer, const Access& access) {
     bytes += bytes_of(lowered, buffer, access);
     rows += rows_at_a_time(lowered, access);
-    collide |= rows_collide(lowered, buffer, access);
+    in_same_places += lines_in_same_places(lowered, buffer, access);
   };
   for (const Expr& expr : kernel.exprs)
     if (expr.op == Op::kLoad) add(expr.buffer, expr.access);
@@ -90,7 +94,7 @@ void fetch_rows_ahead(LoweredKernel& lowered, int64_t cache_bytes) {
   if (bytes < cache_bytes) return;
   if (!columns) {
     kernel.fetch_ahead_bytes = kMostAhead;
-  } else if (writes_rows && !collide) {
+  } else if (writes_rows && in_same_places <= kLinesInPlaces) {
     int64_t ahead = kMostAheadInColumns;
     while (ahead >= kLineBytes && rows * ahead > kNearestCacheBytes) ahead /= 2;
     kernel.fetch_ahead_bytes = ahead >= kLineBytes ? ahead : 0;

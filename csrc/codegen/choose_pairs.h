@@ -1,10 +1,10 @@
 // What is computed for two neighbouring vectors at once, each operation of the one beside that of
 // the other, on a CPU.
 //
-// An elementary function is a chain of which each link waits for the one before, longer than what a
-// processor looks ahead; another one beside it fills the time: exp takes .58 ns an element instead
-// of .65, softplus 1.8 instead of 2.3 (one core of a Zen 3). Where a vector is a line of the cache
-// it was not tried.
+// An elementary function of float is a chain of which each link waits for the one before, longer
+// than what a processor looks ahead; another one beside it fills the time: exp takes .58 ns an
+// element instead of .65, softplus 1.8 instead of 2.3 (one core of a Zen 3). Where a vector is a
+// line of the cache it was not tried.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace torch_lazy::codegen {
 
-// Whether that is so of these expressions, with vectors of `lanes` floats.
+// Whether a body of these expressions is computed so with vectors of `lanes` floats. A sweep that
+// reduces is (print_sweep), whatever its length.
 bool gain_by_pairs(const Kernel& kernel, const std::vector<ExprId>& exprs, int lanes);
 
 // Of a kernel without reductions, called with these sizes, whose loops are chosen: Kernel::pairs.

@@ -384,6 +384,13 @@ void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors
     out_.close();
   }
   if (!whole_vectors) {
+    // A mask costs: what is left behind copies may be a whole vector and more.
+    const std::string lanes_left = "i + " + text_of(lanes) + " <= " + range.last;
+    if (masks && copies > 1 && !context_.target.masks_are_free() && !context_.is_jammed()) {
+      out_.open("for (; " + lanes_left + "; i += " + text_of(lanes) + ")");
+      print_body(Body{});
+      out_.close();
+    }
     out_.open("for (; i < " + range.last + "; i += " + text_of(lanes) + ")");
     if (masks) {
       print_masked(range, 1, print_body);

@@ -26,7 +26,8 @@ class NestPrinter {
   void print();
 
   // How many copies of the body the lanes' loop of a kernel has where the lanes run along a
-  // parallel dimension: neighbouring vectors, so that reductions read memory in longer runs.
+  // parallel dimension: neighbouring vectors, so that reductions read memory in longer runs, or
+  // those of Kernel::pairs.
   static int tile_copies(const Kernel& kernel, const Target& target, const Schedule& schedule);
 
  private:

@@ -93,7 +93,8 @@ TEST(FetchingAhead, IsLessDownColumnsOfMoreRows) {
 }
 
 TEST(FetchingAhead, LeavesRowsThatDriveEachOtherOutOfTheCache) {
-  LoweredKernel few = below_column_maxima(8, 1024), many = below_column_maxima(9, 1024);
+  LoweredKernel few = below_column_maxima(4, 16384),
+                many = below_column_maxima(5, 16384);  // read and written
   for (LoweredKernel* kernel : {&few, &many}) fetch_rows_ahead(*kernel, kCache);
   EXPECT_GT(few.kernel.fetch_ahead_bytes, 0);
   EXPECT_EQ(many.kernel.fetch_ahead_bytes, 0);

@@ -19,9 +19,9 @@ struct Rows {
   std::vector<int64_t> sizes;
   LoopBuilder builder{Axis::kParallel, {slot(0), slot(1)}, {}};
 
-  Rows(Op op, int64_t columns) : sizes{4, columns} {
+  Rows(Op op, int64_t columns, Type type = Type::kFloat) : sizes{4, columns} {
     builder.kernel.size_slots = 2;
-    const uint32_t x = builder.input(Type::kFloat), y = builder.output(Type::kFloat);
+    const uint32_t x = builder.input(type), y = builder.output(type);
     builder.store(y, {slot(1), one()}, builder.op(op, {builder.load(x, {slot(1), one()})}));
   }
 
@@ -46,6 +46,23 @@ TEST(ChoosePairs, WhatIsReadWithGapsIsNot) {
   Rows gaps(Op::kExp, 100);
   gaps.builder.kernel.exprs[0].access.strides.back() = Size::constant(2);
   EXPECT_FALSE(gaps.pairs());
+}
+
+TEST(ChoosePairs, FunctionsThatAreCallsAreNot) {
+  EXPECT_FALSE(Rows(Op::kAtan, 100).pairs());
+  EXPECT_FALSE(Rows(Op::kExp, 100, Type::kDouble).pairs());
+}
+
+TEST(ChoosePairs, WhatIsReadWhereAConditionHoldsIsNot) {
+  Rows masked(Op::kExp, 100);
+  masked.builder.kernel.exprs[0].predicate = 0;
+  EXPECT_FALSE(masked.pairs());
+}
+
+TEST(ChoosePairs, NumbersOfARowAreReadAsWell) {
+  Rows broadcast(Op::kExp, 100);
+  broadcast.builder.kernel.exprs[0].access.strides.back() = Size::constant(0);
+  EXPECT_TRUE(broadcast.pairs());
 }
 
 TEST(ChoosePairs, SweepsGainByTheirOwnFunctions) {

@@ -120,6 +120,7 @@ TEST_P(PreludeNumbersTest, FloatFunctionsAreWithinTwoUnitsOfDoubles) {
     for (size_t i = 0; i < x.size(); ++i) {
       const auto rounded = static_cast<float>(wanted[i]);
       if (same(got[i], rounded)) continue;
+      ASSERT_FALSE(got[i] == 0 && rounded == 0) << name << "(" << x[i] << ") has the other sign";
       const double unit =
           std::max(std::ldexp(1.0, std::ilogb(wanted[i]) - 23), std::ldexp(1.0, -149));
       ASSERT_LE(std::abs(got[i] - wanted[i]), 2 * unit)

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/printer.h"
 #include "kernel_check.h"
 #include "loop_builder.h"
 
@@ -30,6 +31,12 @@ LoopBuilder scaled_rows(Type type) {
   if (narrow) result = builder.cast(result, type);
   builder.store(y, {slot(1), one()}, result);
   return builder;
+}
+
+int count_of(const std::string& word, const std::string& text) {
+  int count = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
 }
 
 class PointwiseOfType : public testing::TestWithParam<Type> {};
@@ -63,6 +70,18 @@ INSTANTIATE_TEST_SUITE_P(FloatingTypes, PointwiseOfType,
                          testing::Values(Type::kFloat, Type::kDouble, Type::kBFloat16, Type::kHalf,
                                          Type::kFloat8E4M3FN, Type::kFloat8E5M2),
                          [](const auto& info) { return std::string(name_of(info.param)); });
+
+TEST(PrintedPointwise, GoesByPairsAndFetchesEachLineOnce) {
+  LoopBuilder builder = scaled_rows(Type::kFloat);
+  builder.kernel.pairs = true;
+  builder.kernel.fetch_ahead_bytes = 1024;
+  const std::string source = print_kernel(builder.kernel, {Target::Kind::kCpu, 8}).source;
+  const std::string pairs = source.substr(source.find("for (; i + 16 <= last; i += 16)"));
+  const std::string body = pairs.substr(0, pairs.find("for (; i + 8 <= last"));
+  EXPECT_EQ(count_of("lazy_sqrt", body), 2);
+  EXPECT_EQ(count_of("lazy_prefetch(", body), 2);  // x and bias
+  EXPECT_EQ(count_of("lazy_prefetch_to_write(", body), 1);
+}
 
 TEST(PrintedPointwise, DoesNothingWithoutUnits) {
   const LoopBuilder builder = scaled_rows(Type::kFloat);

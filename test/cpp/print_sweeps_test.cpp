@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
 #include <vector>
 
+#include "codegen/printer.h"
 #include "kernel_check.h"
 #include "loop_builder.h"
 
@@ -61,6 +63,23 @@ TEST(PrintedSweeps, FetchColumnsAheadEvenBeyondTheirEnd) {
                                          {columns, 7},
                                          {}});
   }
+  const std::string source = print_kernel(builder.kernel, {Target::Kind::kCpu, 8}).source;
+  EXPECT_NE(source.find("lazy_prefetch(p_in0 + r0 * s0 + i + 128)"), std::string::npos);
+  EXPECT_NE(source.find("lazy_prefetch_to_write(p_out1 + r0 * s0 + i + 128)"), std::string::npos);
+}
+
+TEST(PrintedSweeps, ComputeExponentialsOfRowsByPairs) {
+  LoopBuilder builder(Axis::kReduction, {slot(0)}, {slot(1)});
+  builder.kernel.size_slots = 2;
+  const ExprId value = builder.load(builder.input(Type::kFloat), {slot(1), one()});
+  const ExprId sum = builder.op(Op::kReduceSum, {builder.op(Op::kExp, {value})});
+  builder.store(builder.output(Type::kFloat), {one(), Size::constant(0)}, sum);
+  const auto goes_by = [&](int lanes, const std::string& step) {
+    const std::string source = print_kernel(builder.kernel, {Target::Kind::kCpu, lanes}).source;
+    return source.find("i += " + step + ")") != std::string::npos;
+  };
+  EXPECT_TRUE(goes_by(8, "16"));
+  EXPECT_FALSE(goes_by(16, "32"));
 }
 
 TEST(PrintedSweeps, SoftmaxInPlaceReadsBeforeItWrites) {
