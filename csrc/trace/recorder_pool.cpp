@@ -27,6 +27,15 @@ struct RecorderPool {
     return *pool;
   }
 
+  // Those of other threads that have a window, which may be running.
+  Recorder::Others open_besides(const Recorder& own) const {
+    Recorder::Others open;
+    const RecordingGuard lock(recording_lock());
+    for (Recorder* const other : all)
+      if (other != &own && other->window_.mode() != Window::Mode::kClosed) open.push_back(other);
+    return open;
+  }
+
   struct Lease {
     Recorder* recorder;
     Lease() {
@@ -89,26 +98,17 @@ Recorder& Recorder::lease_for_thread() {
   return *lease.recorder;
 }
 
-namespace {
-
-std::vector<Recorder*> all_recorders() {
-  const RecordingGuard lock(recording_lock());
-  return RecorderPool::instance().all;
-}
-
-}  // namespace
-
 void Recorder::synchronize_all() {
   Recorder& own = current();
-  for (Recorder* recorder : all_recorders())
-    if (recorder != &own) recorder->flush_for_another({FlushReason::kSynchronize});
+  for (Recorder* const other : RecorderPool::instance().open_besides(own))
+    other->flush_for_another({FlushReason::kSynchronize});
   own.sync({FlushReason::kSynchronize});
 }
 
 void Recorder::synchronize_streams(c10::ArrayRef<c10::Stream> streams) {
   Recorder& own = current();
-  for (Recorder* recorder : all_recorders())
-    if (recorder != &own) recorder->flush_for_another({FlushReason::kSynchronize}, streams);
+  for (Recorder* const other : RecorderPool::instance().open_besides(own))
+    other->flush_for_another({FlushReason::kSynchronize}, streams);
   {
     const RecordingGuard lock(recording_lock());
     if (!own.window_.runs_on(streams)) return;
