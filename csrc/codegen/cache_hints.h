@@ -10,7 +10,7 @@ namespace torch_lazy::codegen {
 // Makes non-temporal the stores that write at least `least_bytes` to memory that the kernel does
 // not read: what they write would push itself out of the caches, and each line would be read from
 // memory only to be overwritten. None that go down columns, from row to row: such stores want whole
-// lines one after the other, and writes of parts of many take five times as long.
+// lines one after the other, and writes of parts of many take four times as long.
 void mark_nontemporal_stores(LoweredKernel& lowered, int64_t least_bytes);
 
 // A kernel that reads and writes at least `cache_bytes`, what a core's own caches hold, asks for
