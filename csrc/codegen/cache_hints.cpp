@@ -13,8 +13,8 @@ constexpr int64_t kLineBytes = 64;
 // (GEMM) of 1024 x 704 floats, a tenth and a fifth faster; from 1 to 4 KiB it makes no difference.
 constexpr int64_t kMostAhead = 1024;
 // Down columns, where it has to stay in the nearest cache for longer: a softmax over the first of
-// 16 x 73,766, whose steps are kept, takes .57 of the time with 512 and .63 with 64 or 1,024 (Zen
-// 3).
+// 16 x 73,766, whose steps are kept, takes .57 of the time with 512 on a Zen 3, and .63 with 64 or
+// 1,024.
 constexpr int64_t kMostAheadInColumns = 512;
 // Of the nearest cache, what all have at least.
 constexpr int64_t kNearestCacheBytes = 32 << 10;
