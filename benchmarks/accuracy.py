@@ -146,11 +146,13 @@ def table(names: list[str], samples: int) -> bool:
 
 
 def exact_first(c: float, index: int) -> float:
+    """As `rounded` of a polynomial whose first coefficient a kernel has in two parts."""
     return c if index == 0 else float(numpy.float32(c))
 
 
 def fit(name, target, weight, degree, low, high, points=1500, rounded=None):
-    """Prints c0 ... of the polynomial that minimises max |weight * (p - target)|, all floats."""
+    """Prints c0 ... of the polynomial that minimises max |weight * (p - target)|, all floats
+    unless `rounded` says otherwise."""
     fixed, error = coefficients(target, weight, degree, low, high, points, rounded=rounded)
     print(f"{name}: relative error 2^{error:.1f}\n  {[c.hex() for c in fixed]}")
 
