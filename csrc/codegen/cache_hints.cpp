@@ -4,11 +4,11 @@
 #include <numeric>
 
 #include "codegen/divide.h"
+#include "codegen/loop_analysis.h"
 
 namespace torch_lazy::codegen {
 namespace {
 
-constexpr int64_t kLineBytes = 64;
 // In a kernel without reductions. Measured on SwiGLU, forward and backward, between matrix products
 // (GEMM) of 1024 x 704 floats, a tenth and a fifth faster; from 1 to 4 KiB it makes no difference.
 constexpr int64_t kMostAhead = 1024;
@@ -56,12 +56,6 @@ int64_t lines_in_same_places(const LoweredKernel& lowered, uint32_t buffer, cons
   return divided_up(rows_at_a_time(lowered, access) * apart, kSamePlaces);
 }
 
-bool is_read(const Kernel& kernel, uint32_t buffer) {
-  return std::any_of(kernel.exprs.begin(), kernel.exprs.end(), [&](const Expr& expr) {
-    return expr.op == Op::kLoad && expr.buffer == buffer;
-  });
-}
-
 }  // namespace
 
 void mark_nontemporal_stores(LoweredKernel& lowered, int64_t least_bytes) {
@@ -96,8 +90,8 @@ void fetch_rows_ahead(LoweredKernel& lowered, int64_t cache_bytes) {
     kernel.fetch_ahead_bytes = kMostAhead;
   } else if (writes_rows && in_same_places <= kLinesInPlaces) {
     int64_t ahead = kMostAheadInColumns;
-    while (ahead >= kLineBytes && rows * ahead > kNearestCacheBytes) ahead /= 2;
-    kernel.fetch_ahead_bytes = ahead >= kLineBytes ? ahead : 0;
+    while (ahead >= kCacheLineBytes && rows * ahead > kNearestCacheBytes) ahead /= 2;
+    kernel.fetch_ahead_bytes = ahead >= kCacheLineBytes ? ahead : 0;
   }
 }
 

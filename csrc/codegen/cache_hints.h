@@ -7,6 +7,9 @@
 
 namespace torch_lazy::codegen {
 
+// Of all processors that kernels are made for on the CPU.
+constexpr int64_t kCacheLineBytes = 64;
+
 // Makes non-temporal the stores that write at least `least_bytes` to memory that the kernel does
 // not read: what they write would push itself out of the caches, and each line would be read from
 // memory only to be overwritten. None that go down columns, from row to row: such stores want whole

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "codegen/cache_hints.h"
+
 namespace torch_lazy::codegen {
 namespace {
 
-constexpr int kLineBytes = 64;
 // Of a row, in pairs.
 constexpr int64_t kLeastPairs = 4;
 // Twice as much of longer bodies takes long to compile: with 90 expressions, half of which are
@@ -47,7 +48,7 @@ bool is_row_or_number(const Access& access, ExprId predicate, size_t lane_dimens
 }  // namespace
 
 bool gain_by_pairs(const Kernel& kernel, const std::vector<ExprId>& exprs, int lanes) {
-  return lanes > 1 && 2 * lanes * bytes_of(Type::kFloat) <= kLineBytes &&
+  return lanes > 1 && 2 * lanes * bytes_of(Type::kFloat) <= kCacheLineBytes &&
          exprs.size() <= kMostExpressions &&
          std::any_of(exprs.begin(), exprs.end(),
                      [&](ExprId id) { return is_chain(kernel.exprs[id]); });

@@ -40,6 +40,12 @@ bool is_floating_sum(const Expr& expr) {
   return expr.op == Op::kReduceSum && is_floating(expr.type);
 }
 
+bool is_read(const Kernel& kernel, uint32_t buffer) {
+  return std::any_of(kernel.exprs.begin(), kernel.exprs.end(), [&](const Expr& expr) {
+    return expr.op == Op::kLoad && expr.buffer == buffer;
+  });
+}
+
 std::vector<ExprId> operands_of(const Expr& expr) {
   std::vector<ExprId> operands = expr.arguments;
   for (const auto& indirect : expr.access.indirect) operands.push_back(indirect.index);

@@ -39,6 +39,9 @@ bool has_scans(const std::vector<Expr>& exprs);
 bool is_floating_sum(const Expr& expr);
 constexpr int64_t kBlockSteps = 64;
 
+// Whether the kernel loads from it.
+bool is_read(const Kernel& kernel, uint32_t buffer);
+
 // The expressions that `expr` reads: arguments, predicate, indirect indices of its access.
 std::vector<ExprId> operands_of(const Expr& expr);
 std::vector<ExprId> operands_of(const Store& store);

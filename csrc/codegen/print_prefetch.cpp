@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "codegen/cache_hints.h"
+#include "codegen/loop_analysis.h"
 #include "codegen/print_nest.h"
 
 namespace torch_lazy::codegen {
@@ -14,7 +16,6 @@ namespace {
 // Of a row. What a work item and the next one read and keep has to lie in a core's own cache at the
 // same time.
 constexpr int64_t kPrefetchedElements = 65536;
-constexpr int64_t kLineBytes = 64;
 
 bool evaluates(const Sweep& sweep, ExprId id) {
   return std::find(sweep.exprs.begin(), sweep.exprs.end(), id) != sweep.exprs.end();
@@ -67,7 +68,7 @@ void NestPrinter::print_prefetches(const Body& body) {
     if (prefetch.of_next_work_item) {
       row += " + " + name_of_size(expr.access.strides[context_.kernel.parallel.size() - 1]);
     }
-    const int64_t elements = kLineBytes / bytes_of(expr.type);
+    const int64_t elements = kCacheLineBytes / bytes_of(expr.type);
     for (int64_t first = 0; first < context_.target.lanes; first += elements) {
       std::string index = lane_index(context_, body);
       if (first > 0) index += " + " + std::to_string(first);
@@ -107,10 +108,8 @@ void NestPrinter::print_fetch_ahead(ExprId load, const Body& body) {
 
 void NestPrinter::print_fetch_to_write_ahead(uint32_t number, const Body& body) {
   const Store& store = context_.kernel.stores[number];
-  const bool updated_in_place = std::any_of(
-      context_.kernel.exprs.begin(), context_.kernel.exprs.end(),
-      [&](const Expr& expr) { return expr.op == Op::kLoad && expr.buffer == store.buffer; });
-  if (!updated_in_place && !accesses_.is_nontemporal(store) && accesses_.is_row_of_memory(store))
+  const bool fetched_to_read = is_read(context_.kernel, store.buffer);
+  if (!fetched_to_read && !accesses_.is_nontemporal(store) && accesses_.is_row_of_memory(store))
     print_fetch_ahead("lazy_prefetch_to_write", store.buffer, store.access, body);
 }
 
@@ -120,10 +119,10 @@ void NestPrinter::print_fetch_ahead(const std::string& function, uint32_t buffer
   const int64_t element = bytes_of(context_.kernel.buffers[buffer].type);
   const int64_t lanes = context_.target.lanes;
   for (int copy = 0; copy < body.copies; ++copy) {
-    if (copy * lanes * element % kLineBytes != 0) continue;
+    if (copy * lanes * element % kCacheLineBytes != 0) continue;
     const std::string address =
         accesses_.address(buffer, access, {copy, body.copies, body.last_masked});
-    for (int64_t first = 0; first < lanes; first += kLineBytes / element) {
+    for (int64_t first = 0; first < lanes; first += kCacheLineBytes / element) {
       const std::string ahead = std::to_string(context_.kernel.fetch_ahead_bytes / element + first);
       out_.line(context_.call(function, {address + " + " + ahead}) + ";");
     }

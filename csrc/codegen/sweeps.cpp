@@ -68,11 +68,7 @@ class Scheduler {
   // What a store along the reduction dimensions overwrites may be read until the last sweep, if any
   // load can reach it.
   bool must_wait(const Store& store) const {
-    if (!kernel_.buffers[store.buffer].exclusive) return true;
-    for (const Expr& expr : kernel_.exprs) {
-      if (expr.op == Op::kLoad && expr.buffer == store.buffer) return true;
-    }
-    return false;
+    return !kernel_.buffers[store.buffer].exclusive || is_read(kernel_, store.buffer);
   }
 
   bool is_row_store(const Store& store) const {
