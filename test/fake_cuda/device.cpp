@@ -145,6 +145,18 @@ CUcontext& current_context() {
   return current;
 }
 
+CUstreamCaptureMode& capture_mode() {
+  thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  return mode;
+}
+
+void forbid_while_capturing() {
+  Device& device = Device::get();
+  if (!device.capturing || capture_mode() != CU_STREAM_CAPTURE_MODE_GLOBAL) return;
+  device.capture_spoiled = true;
+  throw Failure{CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED};
+}
+
 // In a forked child of a process that had the driver already it stays without.
 void note_initialized() {
   if (initialized_by == 0) initialized_by = getpid();

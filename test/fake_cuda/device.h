@@ -52,6 +52,8 @@ class Device {
   int64_t allocations_before_failure = -1;
   int64_t launches_before_failure = -1;
   int64_t graphs_before_failure = -1;
+  bool capturing = false;        // a graph, on some other thread, in mode global
+  bool capture_spoiled = false;  // by a call that is forbidden meanwhile
   // For tests.
   int64_t graph_launches = 0;
   int64_t launches_short_of_shared_memory = 0;  // of kernels that did not ask for their share
@@ -86,6 +88,10 @@ inline void fail_if_due(int64_t& before_failure, CUresult result) {
   if (before_failure >= 0 && before_failure-- == 0) throw Failure{result};
 }
 
+// Of a call that could be part of a graph by mistake: raises, and spoils the capture, where one is
+// under way and the thread has not said that it knows.
+void forbid_while_capturing();
+
 // Runs an entry point's `body` under the mutex; what it raises becomes a CUresult, with its text on
 // stderr. Needs cuInit() in this process (a forked child has none) and, unless told otherwise, a
 // current context.
@@ -94,6 +100,7 @@ CUresult enter(Needs needs, const std::function<void()>& body);
 
 // By the calling thread.
 CUcontext& current_context();
+CUstreamCaptureMode& capture_mode();
 void note_initialized();
 
 }  // namespace torch_lazy::fake_cuda

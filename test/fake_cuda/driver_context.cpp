@@ -82,6 +82,8 @@ constexpr ErrorName kErrors[] = {
      "too many resources requested for launch"},
     {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
     {CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
+    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+     "operation not permitted when stream is capturing"},
 };
 
 const ErrorName& error_of(CUresult result) {
@@ -217,6 +219,17 @@ FAKE_CUDA_EXPORT bool fake_cuda_fail(int64_t allocations, int64_t launches, int6
     Device::get().graphs_before_failure = graphs;
   });
   return awaited;
+}
+
+// For tests: another thread begins to capture a graph, or ends. Returns whether the capture that
+// was under way was spoilt.
+FAKE_CUDA_EXPORT bool fake_cuda_capture(bool capturing) {
+  bool spoiled = false;
+  enter(Needs::kNothing, [&] {
+    spoiled = std::exchange(Device::get().capture_spoiled, false);
+    Device::get().capturing = capturing;
+  });
+  return spoiled;
 }
 
 // For tests: from now on the device answers everything with an error, as after a fault in a kernel

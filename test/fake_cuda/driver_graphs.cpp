@@ -111,6 +111,7 @@ FAKE_CUDA_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, C
                                                       unsigned long long flags) {
   return enter(Needs::kContext, [&] {
     if (flags != 0) throw Failure{CUDA_ERROR_NOT_SUPPORTED};
+    torch_lazy::fake_cuda::forbid_while_capturing();
     const CUgraph_st& from = checked(graphs(), graph);
     torch_lazy::fake_cuda::fail_if_due(Device::get().graphs_before_failure,
                                        CUDA_ERROR_OUT_OF_MEMORY);

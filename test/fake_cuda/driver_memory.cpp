@@ -106,6 +106,7 @@ FAKE_CUDA_EXPORT CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned 
     Device& device = Device::get();
     std::unique_ptr<char[]> memory;
     if ((flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0) {
+      torch_lazy::fake_cuda::forbid_while_capturing();
       *pointer = device.memory.allocate(bytes, 512, "mapped memory of the host");
       device.memory.mark_initialized(*pointer, bytes);
     } else {

@@ -24,6 +24,7 @@ struct CUmod_st {
 namespace {
 
 CUmod_st* load(const void* image) {
+  torch_lazy::fake_cuda::forbid_while_capturing();
   const std::string text = static_cast<const char*>(image);
   const std::string magic = kImageMagic;
   if (text.compare(0, magic.size(), magic) != 0) throw Failure{CUDA_ERROR_INVALID_IMAGE};
@@ -123,6 +124,7 @@ FAKE_CUDA_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, i
 
 FAKE_CUDA_EXPORT CUresult cuLibraryUnload(CUlibrary library) {
   return enter(Needs::kInit, [&] {
+    torch_lazy::fake_cuda::forbid_while_capturing();
     Device::get().wait_for_all();
     delete reinterpret_cast<CUmodule>(library);
   });

@@ -39,6 +39,10 @@ FAKE_CUDA_EXPORT CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
   });
 }
 
+FAKE_CUDA_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  return enter(Needs::kInit, [&] { std::swap(*mode, torch_lazy::fake_cuda::capture_mode()); });
+}
+
 FAKE_CUDA_EXPORT CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int) {
   return cuStreamCreate(stream, flags);
 }

@@ -228,3 +228,14 @@ print(errors, torch.lazy.metrics()["early_runs"].get("dropped", 0) >= 1)
 """
 
     assert run_on_device(_PROGRAM + script, TORCH_LAZY_EARLY_OPERATIONS="4") == ["1 True"]
+
+
+def test_a_graph_that_another_thread_captures_is_not_spoilt_by_compiles_and_graphs_of_kernels():
+    script = """
+run(4, layers=2)
+fake_cuda.capture(True)
+run(12)
+print(fake_cuda.capture(False), torch.lazy.metrics()["fallbacks"], fake_cuda.graph_launches() > 0)
+"""
+
+    assert run_on_device(_PROGRAM + script) == ["False {} True"]

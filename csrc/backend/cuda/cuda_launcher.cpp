@@ -40,6 +40,7 @@ void CudaLauncher::enter_thread() const {
 
 void CudaLauncher::ask_for_shared_memory() const {
   std::call_once(shared_memory_asked_for_, [this] {
+    const DuringCaptures relaxed;
     for (const auto& [code, shape, argument_forms, name] : kernels_) {
       if (shape.shared_bytes > 0)
         allow_shared_bytes(code->kernel, shape.shared_bytes, device().index());

@@ -48,6 +48,7 @@ Driver open_driver() {
   find("cuKernelGetAttribute", driver.kernel_attribute);
   find("cuKernelSetAttribute", driver.set_kernel_attribute);
   find("cuMemHostAlloc", driver.allocate_host);
+  find("cuThreadExchangeStreamCaptureMode", driver.exchange_capture_mode);
   find("cuLaunchKernel", driver.launch);
   find("cuGraphCreate", driver.create_graph);
   find("cuGraphDestroy", driver.destroy_graph);
@@ -167,6 +168,11 @@ void prefer_shared_memory(Kernel kernel, unsigned dynamic_bytes, unsigned thread
   const int64_t percent = std::min<int64_t>((blocks * bytes * 100 + most - 1) / most, 100);
   static_cast<void>(driver().set_kernel_attribute(KernelAttribute::kPreferredSharedPercent,
                                                   int(percent), kernel, device));
+}
+
+// It fails only in a process that cannot use the driver, whose next call says so.
+void DuringCaptures::exchange() noexcept {
+  static_cast<void>(driver().exchange_capture_mode(&mode_));
 }
 
 void ensure_context(c10::DeviceIndex device) {

@@ -56,6 +56,12 @@ struct KernelNode {
   Context context = nullptr;  // null: the current one
 };
 
+// CUstreamCaptureMode: what a thread may not do while streams are captured.
+enum class CaptureMode : int {
+  kGlobal = 0,   // what could be part of a graph by mistake, while any thread captures
+  kRelaxed = 2,  // only what is forbidden to all
+};
+
 // Of cuMemHostAlloc: seen by all contexts, and by devices under the address that the host has.
 constexpr unsigned kPortable = 1, kDeviceMapped = 2;
 
@@ -84,6 +90,8 @@ struct Driver {
   // For all launches of the kernel on the device from then on.
   Result (*set_kernel_attribute)(KernelAttribute attribute, int value, Kernel kernel, int device);
   Result (*allocate_host)(void** address, size_t bytes, unsigned flags);
+  // Of the calling thread. `mode` becomes the one before.
+  Result (*exchange_capture_mode)(CaptureMode* mode);
   Result (*launch)(Kernel kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                    Stream stream, void** parameters, void** extra);
@@ -130,6 +138,22 @@ void allow_shared_bytes(Kernel kernel, unsigned bytes, c10::DeviceIndex device);
 // alone the driver keeps what the kernels before were given, if one block fits into that.
 void prefer_shared_memory(Kernel kernel, unsigned dynamic_bytes, unsigned threads,
                           c10::DeviceIndex device);
+
+// Lets the calling thread load and unload code and allocate while another thread of the program
+// captures a graph (`torch.cuda.graph`), which would else fail, and spoil the capture. For calls
+// that give streams no work.
+class DuringCaptures {
+ public:
+  DuringCaptures() { exchange(); }
+  ~DuringCaptures() { exchange(); }
+  DuringCaptures(const DuringCaptures&) = delete;
+  DuringCaptures& operator=(const DuringCaptures&) = delete;
+
+ private:
+  void exchange() noexcept;
+
+  CaptureMode mode_ = CaptureMode::kRelaxed;  // the one that is not in force
+};
 
 // Makes the device's primary context, which is PyTorch's, the calling thread's, unless it has one:
 // a guard of PyTorch that has changed the device has made the right one current.

@@ -54,6 +54,7 @@ void launch_alone(const PreparedLaunch& launch, Stream stream) {
 }
 
 KernelGraph::KernelGraph(c10::ArrayRef<PreparedLaunch> launches) {
+  const DuringCaptures relaxed;
   try {
     check(driver().create_graph(&graph_, 0), "a graph of kernels cannot be made");
     add_kernels(launches);
@@ -87,6 +88,7 @@ void KernelGraph::add_kernels(c10::ArrayRef<PreparedLaunch> launches) {
 
 // The driver may be gone when the process ends, and says so then.
 void KernelGraph::destroy() noexcept {
+  const DuringCaptures relaxed;
   if (executable_) driver().destroy_executable_graph(executable_);
   if (graph_) driver().destroy_graph(graph_);
 }

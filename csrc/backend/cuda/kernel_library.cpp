@@ -224,8 +224,10 @@ std::shared_ptr<const void> KernelLibraries::load_image(const std::string& id,
   Library loaded = nullptr;
   check(driver().load_library(&loaded, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
         "compiled kernels cannot be loaded");
-  std::shared_ptr<const void> library(loaded,
-                                      [loaded](const void*) { driver().unload_library(loaded); });
+  std::shared_ptr<const void> library(loaded, [loaded](const void*) {
+    const DuringCaptures relaxed;  // on the thread that drops the last plan
+    driver().unload_library(loaded);
+  });
   images_[id] = {library, image.size()};
   return library;
 }

@@ -54,6 +54,16 @@ def lose_device() -> None:
     ctypes.CDLL(str(FOLDER / "libcuda.so.1")).fake_cuda_lose_device()
 
 
+def capture(capturing: bool) -> bool:
+    """Another thread begins to capture a graph, or ends. Whether the capture that was under way
+    was spoilt by a call that the driver forbids meanwhile.
+    """
+    function = ctypes.CDLL(str(FOLDER / "libcuda.so.1")).fake_cuda_capture
+    function.argtypes = [ctypes.c_bool]
+    function.restype = ctypes.c_bool
+    return function(capturing)
+
+
 def graph_launches() -> int:
     """How many graphs of kernels were launched so far."""
     function = ctypes.CDLL(str(FOLDER / "libcuda.so.1")).fake_cuda_graph_launches
