@@ -1,6 +1,6 @@
 """What a script for CUDA does around operators, with lazy tensors on the device that
-test/fake_cuda makes: mixed precision, waiting for the device, pinned memory, memory statistics,
-ranges for NVTX, checkpoints."""
+test/fake_cuda makes: mixed precision, waiting for the device, memory statistics, ranges for NVTX,
+checkpoints, optimizers, process groups, graphs."""
 
 from __future__ import annotations
 
@@ -234,81 +234,6 @@ except IndexError as error:
 """
 
     assert printed(script, TORCH_LAZY_BACKEND="cuda") == ["index out of range in self"]
-
-
-# ---------------------------------------------------------------- pinned memory
-
-
-def test_memory_is_pinned_for_the_device():
-    script = """
-pinned = torch.ones(3).pin_memory("lazy")
-print(pinned.is_pinned(), pinned.is_pinned("lazy"), torch.ones(3).is_pinned("lazy"))
-print(torch.empty(3, pin_memory=True).is_pinned())
-"""
-
-    assert printed(script) == ["True True False", "True"]
-
-
-def test_a_copy_from_pinned_memory_does_not_wait_and_one_from_other_memory_reads_it_at_the_call():
-    script = """
-def step():
-    pinned, pageable = torch.ones(3).pin_memory(), torch.ones(3)
-    late, at_once = (t.to("lazy", non_blocking=True) for t in (pinned, pageable))
-    pinned.fill_(2), pageable.fill_(2)
-    return (late + 1).tolist(), (at_once + 1).tolist()
-hot(step)
-print(*step())
-"""
-
-    assert printed(script) == ["[3.0, 3.0, 3.0] [2.0, 2.0, 2.0]"]
-
-
-def test_a_copy_from_pinned_memory_into_what_a_window_knows_does_not_wait():
-    script = """
-buffer = torch.zeros(3, device="lazy")
-def step():
-    pinned, pageable = torch.ones(3).pin_memory(), torch.ones(3)
-    results = [buffer * 2]
-    for source in pinned, pageable:
-        buffer.copy_(source, non_blocking=True)
-        results.append(buffer + 1)
-        source.fill_(2)
-    return [result.tolist() for result in results[1:]]
-hot(step)
-print(*step())
-"""
-
-    assert printed(script) == ["[3.0, 3.0, 3.0] [2.0, 2.0, 2.0]"]
-
-
-def test_a_copy_to_pinned_memory_does_not_wait_and_is_there_after_an_event():
-    script = """
-def step():
-    here, done = torch.zeros(3, pin_memory=True), torch.cuda.Event()
-    here.copy_(x[0, :3] * 2, non_blocking=True)
-    done.record()
-    early = here.tolist()
-    done.synchronize()
-    return early, here.tolist() == (x.cpu()[0, :3] * 2).tolist()
-hot(step)
-print(step())
-"""
-
-    assert printed(script) == ["([0.0, 0.0, 0.0], True)"]
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-def test_a_loader_pins_its_batches(workers):
-    script = f"""
-from torch.utils.data import DataLoader, TensorDataset
-loader = DataLoader(
-    TensorDataset(torch.arange(4)), batch_size=2, pin_memory=True, num_workers={workers}
-)
-for (batch,) in loader:
-    print(batch.is_pinned(), batch.to("lazy", non_blocking=True).tolist())
-"""
-
-    assert printed(script) == ["True [0, 1]", "True [2, 3]"]
 
 
 # ---------------------------------------------------------------- what a script looks at

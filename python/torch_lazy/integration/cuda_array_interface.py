@@ -1,0 +1,35 @@
+"""``__cuda_array_interface__``: CuPy, Numba and others see memory of lazy tensors that is CUDA's.
+
+As with an address (``tensor.py``), pending work runs first, and operations on the tensor run at the
+call from then on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+_interface = torch.Tensor.__cuda_array_interface__.fget  # type: ignore[attr-defined]
+
+
+def _lazy_interface(self: torch.Tensor) -> dict[str, Any]:
+    if self.device.type != "lazy" or self.layout != torch.strided:
+        return _interface(self)
+    from torch_lazy import _C
+
+    # Asking a tensor whose memory is the host's is no reason to run or to export anything.
+    if _C.execution_device() != "cuda":
+        return _interface(self)
+    if self.requires_grad:
+        raise RuntimeError(
+            "Can't get __cuda_array_interface__ on Variable that requires grad. "
+            "If gradients aren't required, use var.detach() to get Variable that doesn't require "
+            "grad."
+        )
+    return _interface(_C.export_inner(self))
+
+
+def install() -> None:
+    """Replaces the property of ``torch.Tensor``."""
+    torch.Tensor.__cuda_array_interface__ = property(_lazy_interface)  # type: ignore[assignment]
