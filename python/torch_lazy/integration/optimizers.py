@@ -51,8 +51,9 @@ def _with_lazy_where_listed(original: Callable[..., list[str]]) -> Callable[...,
     return devices
 
 
-# Whose two forms compute the same bits on the CPU; AdamW is Adam.
-_EQUAL_FORMS = ("adadelta", "adagrad", "adam", "adamax", "rmsprop", "rprop", "sgd")
+# Whose two forms compute the same bits on the CPU, and whose loop does more for a parameter than
+# lists take: SGD's does not. AdamW is Adam.
+_BY_LISTS = ("adadelta", "adagrad", "adam", "adamax", "rmsprop", "rprop")
 
 # Of all parameters together. Where a step is not deferred, lists make temporaries as large as all
 # of them; larger networks spend their time in kernels, whatever the form.
@@ -120,7 +121,7 @@ def _make_capturable_in_dynamo(module: ModuleType) -> None:
 def install() -> None:
     """Replaces the functions wherever PyTorch looks them up; call once."""
     when_imported("torch._dynamo.variables.optimizer", _make_capturable_in_dynamo)
-    for name in _EQUAL_FORMS:
+    for name in _BY_LISTS:
         module = sys.modules[f"torch.optim.{name}"]
         module._default_to_fused_or_foreach = _with_lists(module._default_to_fused_or_foreach)
     replacements: dict[Callable[..., list[str]], Callable[..., list[str]]] = {}
