@@ -52,6 +52,13 @@ void CompileCosts::note(CompileSize trace, Nanoseconds took) {
   sum.roots += std::sqrt(double(trace.operations));
 }
 
+bool CompileCosts::pay(CompileSize trace, Nanoseconds cost) {
+  Nanoseconds& spent = spent_[trace.operators];
+  if (spent < cost) return false;
+  spent -= cost;
+  return true;
+}
+
 bool CompileAllowance::take(Nanoseconds cost, Nanoseconds elapsed) {
   left_ = std::min(left_ + (elapsed - last_.value_or(elapsed)) / kShare, kMost);
   last_ = elapsed;
@@ -62,16 +69,18 @@ bool CompileAllowance::take(Nanoseconds cost, Nanoseconds elapsed) {
 
 CompileWhen when_compiling_pays(CompileSize trace, const TraceUse& use, bool (*has_core)()) {
   const bool remembered = use.spent_before > nanoseconds(0);
-  if (!remembered &&
-      use.recordings <= unused.load(std::memory_order_relaxed) / kUnusedForARecording)
-    return CompileWhen::kNot;
   {
     Costs& all = process_costs();
     const std::lock_guard lock(all.mutex);
+    // The first recording of all is the slowest, and tells nothing yet.
+    const bool tells = use.recordings > int64_t(remembered);
+    if (tells) all.costs.note_recorded(trace, use.last);
+    if (!remembered &&
+        use.recordings <= unused.load(std::memory_order_relaxed) / kUnusedForARecording)
+      return CompileWhen::kNot;
     if (remembered) all.costs.note_compiled_before(trace);
     const nanoseconds cost = all.costs.expect(trace);
-    // The first recording of all is the slowest, and tells nothing yet.
-    if (use.spent >= cost && use.recordings > int64_t(remembered)) return CompileWhen::kInTurn;
+    if (tells && all.costs.pay(trace, cost)) return CompileWhen::kInTurn;
     if (use.spent_before >= kSure * cost &&
         all.allowance.take(cost, std::chrono::steady_clock::now().time_since_epoch()))
       return CompileWhen::kInTurn;

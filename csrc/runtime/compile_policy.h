@@ -3,8 +3,10 @@
 // With an idle core at once: the compile costs the script nothing. Where the script's threads
 // take all cores, or there is but one, it pays for every compile, and a trace that is seen twice
 // need not be seen again: there it is put off until the script has spent as long in windows of the
-// trace as the compile will take. Whatever comes then, they take no more than about twice what they
-// would without, and a script that goes on for long is no later than by that.
+// trace, or of others with the same operators, as the compile will take. Whatever comes then, they
+// take no more than about twice what they would without, and a script that goes on for long is no
+// later than by that. (A script of many sequence lengths meets each of them seldom: the first that
+// is compiled makes the kernels of all.)
 //
 // A trace that ran often in an earlier process is likely to run as often in this one, and its
 // kernels are on disk: where that was worth a few times the compile, it is compiled when it is
@@ -20,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "runtime/idle_cores.h"
@@ -43,10 +46,19 @@ class CompileCosts {
 
   Nanoseconds expect(CompileSize trace) const;
   void note(CompileSize trace, Nanoseconds took);
+  // The script spent so long in a recording of the trace.
+  void note_recorded(CompileSize trace, Nanoseconds spent) { spent_[trace.operators] += spent; }
+  // Whether recordings of these operators have taken as long as a compile of that cost will. They
+  // pay for it then, and no more for another one.
+  bool pay(CompileSize trace, Nanoseconds cost);
+
   // An earlier process has compiled it: its kernels are on disk.
   void note_compiled_before(CompileSize trace) { operators_.insert(trace.operators); }
   // What was compiled is gone.
-  void forget_operators() { operators_.clear(); }
+  void forget_operators() {
+    operators_.clear();
+    spent_.clear();
+  }
 
  private:
   // Kernels repeat in a window: one of n operations has about as many different ones as the square
@@ -59,6 +71,8 @@ class CompileCosts {
   // operations of training steps, 12 to 25 ms a root, and a tenth of it where kernels are found.
   Sum new_{15e6, 1}, known_{1.5e6, 1};
   std::unordered_set<uint64_t> operators_;  // of what was compiled, by this process or before it
+  // By operators, in recordings that have paid for no compile.
+  std::unordered_map<uint64_t, Nanoseconds> spent_;
 };
 
 // What compiles may take on the word of earlier processes: a window or two at once, and then a
@@ -88,12 +102,14 @@ enum class CompileWhen : uint8_t {
 struct TraceUse {
   int64_t recordings = 0;             // since it became warm
   std::chrono::nanoseconds spent{0};  // by the script, in them
+  std::chrono::nanoseconds last{0};   // in the last of them
   // What its runs in an earlier process would have taken as recordings; 0 where it is not
   // remembered.
   std::chrono::nanoseconds spent_before{0};
 };
 
-// By what this process's compiles have cost. `has_core` is asked last.
+// Asked once after each recording, by what this process's compiles have cost. `has_core` is asked
+// last.
 CompileWhen when_compiling_pays(CompileSize trace, const TraceUse& use,
                                 bool (*has_core)() = has_idle_core);
 

@@ -192,6 +192,7 @@ std::shared_ptr<CompiledTrace> compiled_trace(TraceOwner owner, const RepeatedRe
   cached->trace->note_use();
   if (cached->trace->finished()) return cached->trace;
   ++cached->use.recordings;
+  cached->use.last = recording.spent;
   cached->use.spent += recording.spent;
   CompiledTrace& trace = *cached->trace;
   if (trace.queued() != CompileWhen::kNot) resume_compiles();

@@ -64,12 +64,12 @@ TEST_F(CompilePolicy, WithAnIdleCoreATraceIsCompiledAtOnce) {
 }
 
 TEST_F(CompilePolicy, WithoutOneACompileWaitsUntilItsTraceHasTakenTime) {
-  EXPECT_EQ(when_compiling_pays(kTrace, {.recordings = 1, .spent = nanoseconds(1000)}, has_none),
-            CompileWhen::kNot);
-  EXPECT_EQ(when_compiling_pays(kTrace, {.recordings = 1, .spent = hours(10)}, has_none),
-            CompileWhen::kInTurn);
-  EXPECT_EQ(when_compiling_pays(kTrace, {.recordings = 1, .spent = hours(10)}, has_a_core),
-            CompileWhen::kInTurn);
+  const TraceUse of_a_moment = {.recordings = 1, .last = nanoseconds(1000)};
+  const TraceUse of_hours = {.recordings = 1, .last = hours(10)};
+
+  EXPECT_EQ(when_compiling_pays(kTrace, of_a_moment, has_none), CompileWhen::kNot);
+  EXPECT_EQ(when_compiling_pays(kTrace, of_hours, has_none), CompileWhen::kInTurn);
+  EXPECT_EQ(when_compiling_pays(kTrace, of_hours, has_a_core), CompileWhen::kInTurn);
 }
 
 TEST_F(CompilePolicy, ATraceThatAnEarlierProcessRanForLongIsCompiledAtOnce) {
@@ -82,11 +82,26 @@ TEST_F(CompilePolicy, ATraceThatAnEarlierProcessRanForLongIsCompiledAtOnce) {
 }
 
 TEST_F(CompilePolicy, TheFirstRecordingOfARememberedTraceTellsNothing) {
-  const TraceUse first = {.recordings = 1, .spent = hours(10), .spent_before = nanoseconds(1000)};
-  const TraceUse second = {.recordings = 2, .spent = hours(10), .spent_before = nanoseconds(1000)};
+  constexpr CompileSize trace{.operations = 1024, .operators = 4};
+  const TraceUse first = {.recordings = 1, .last = hours(10), .spent_before = nanoseconds(1000)};
+  const TraceUse second = {.recordings = 2, .last = hours(10), .spent_before = nanoseconds(1000)};
 
-  EXPECT_EQ(when_compiling_pays(kTrace, first, has_none), CompileWhen::kNot);
-  EXPECT_EQ(when_compiling_pays(kTrace, second, has_none), CompileWhen::kInTurn);
+  EXPECT_EQ(when_compiling_pays(trace, first, has_none), CompileWhen::kNot);
+  EXPECT_EQ(when_compiling_pays(trace, second, has_none), CompileWhen::kInTurn);
+}
+
+TEST(CompileCosts, ArePaidByAllTracesOfTheSameOperatorsTogetherAndOnce) {
+  CompileCosts costs;
+  const CompileSize of_other_sizes{.operations = 1024, .operators = kTrace.operators};
+  costs.note_recorded(kTrace, milliseconds(6));
+  const bool too_early = costs.pay(kTrace, milliseconds(10));
+
+  costs.note_recorded(of_other_sizes, milliseconds(6));
+
+  EXPECT_FALSE(too_early);
+  EXPECT_FALSE(costs.pay({.operations = 1024, .operators = 2}, milliseconds(10)));
+  EXPECT_TRUE(costs.pay(kTrace, milliseconds(10)));
+  EXPECT_FALSE(costs.pay(of_other_sizes, milliseconds(10)));
 }
 
 TEST(CompileCosts, AreThoseOfKnownOperatorsWhereAnEarlierProcessCompiledThem) {
