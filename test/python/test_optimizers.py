@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,13 +9,13 @@ import pytest
 import torch
 from behaviour import deferred, synchronize, wait_for_compiles
 from torch import nn
+from torch.optim.optimizer import _default_to_fused_or_foreach
 from torch.testing._internal.common_optimizers import optim_db
 
 pytestmark = pytest.mark.recording  # the CPU has no capturable=True
 
 STEPS = 6
 IMPLEMENTATIONS = ("foreach", "fused", "capturable")
-BY_LISTS = ("Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "RMSprop", "Rprop")
 INFOS = {info.optim_cls.__name__: info for info in optim_db if not info.only_supports_sparse_grads}
 
 
@@ -136,48 +135,13 @@ def test_a_differentiable_step_has_the_gradient_of_the_cpu(kind):
         wait_for_compiles()
 
 
-def default_form(name: str, parameters: list[torch.Tensor], **arguments: Any) -> tuple[bool, bool]:
-    """What the optimizer chooses where the program does not: fused, foreach."""
-    module = sys.modules[INFOS[name].optim_cls.__module__]
-    return module._default_to_fused_or_foreach(parameters, **{"differentiable": False, **arguments})
-
-
 @pytest.mark.on_cpu("eager's default is another one on CUDA")
-@pytest.mark.parametrize("name", [name for name in BY_LISTS if name != "AdamW"])  # Adam's
-def test_the_default_is_lists_of_small_parameters(name):
-    small = torch.ones(2, device="lazy")
-    large = torch.ones(1, device="lazy").expand(2**28)
-    of_lists, one_by_one = (False, True), (False, False)
+def test_the_default_is_the_cpus():
+    def chosen(device: str) -> tuple[bool, bool]:
+        parameters = [torch.ones(2, device=device)]
+        return _default_to_fused_or_foreach(parameters, differentiable=False)
 
-    assert default_form(name, [small, small]) == of_lists
-    assert default_form(name, [small, large]) == one_by_one
-    assert default_form(name, [small, torch.ones(2)]) == one_by_one
-    assert default_form(name, [small], differentiable=True) == one_by_one
-
-
-@pytest.mark.parametrize("name", BY_LISTS)
-def test_lists_and_one_parameter_at_a_time_have_equal_bits_in_eager(name):
-    """Which is why they may be the default."""
-
-    def trained(foreach: bool, arguments: dict[str, Any]) -> torch.Tensor:
-        generator = torch.Generator().manual_seed(3)
-        shapes = ((3, 5), (7,), (64, 33), (), (1, 129))
-        parameters = [nn.Parameter(torch.randn(shape, generator=generator)) for shape in shapes]
-        optimizer = INFOS[name].optim_cls(parameters, **{**arguments, "foreach": foreach})
-        for i in range(STEPS):
-            for parameter in parameters:
-                parameter.grad = torch.randn(parameter.shape, generator=generator) * (i + 1)
-            optimizer.step()
-        return torch.cat([parameter.detach().flatten() for parameter in parameters])
-
-    for sample in INFOS[name].optim_inputs_func(device="cpu"):
-        assert torch.equal(trained(True, sample.kwargs), trained(False, sample.kwargs)), sample
-
-
-@pytest.mark.on_cpu("eager's default is another one on CUDA")
-@pytest.mark.parametrize("name", ["NAdam", "RAdam", "ASGD", "SGD"])
-def test_the_default_is_one_parameter_at_a_time_where_lists_have_other_bits_or_take_longer(name):
-    assert default_form(name, [torch.ones(2, device="lazy")]) == (False, False)
+    assert chosen("lazy") == chosen("cpu") == (False, False)
 
 
 def test_training_goes_on_from_a_saved_state():
