@@ -190,6 +190,31 @@ print(torch_lazy.compile_count(), threads() - before)
     assert int(more) <= 1
 
 
+def test_memory_of_freed_tensors_of_the_cpu_is_used_by_lazy_ones():
+    """As a checkpoint's that was loaded is by gradients in eager."""
+    script = """
+import torch, torch_lazy
+
+def resident():
+    with open("/proc/self/status") as status:
+        return int(next(line for line in status if line.startswith("RssAnon:")).split()[1]) >> 10
+
+one = torch.ones(1, device="lazy")
+checkpoint = [torch.ones(1 << 20) for _ in range(64)]
+end_of_heap = torch.ones(1 << 20)
+before = resident()
+del checkpoint
+kept = [one.expand(1 << 20).clone() for _ in range(64)]
+torch.lazy.synchronize()
+print(resident() - before)
+"""
+
+    # All of the heap, which keeps what is not at its end.
+    done = run_script(script, MALLOC_MMAP_THRESHOLD_=str(1 << 30), TORCH_LAZY_DEVICE="cpu")
+
+    assert int(done.stdout) < 96  # of 256 MiB
+
+
 def test_the_compilers_code_leaves_memory_when_nothing_compiles(device):
     if torch_lazy.config.backend != "cpu":
         pytest.skip("only the CPU backend has a compiler")
