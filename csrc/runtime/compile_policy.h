@@ -32,9 +32,9 @@ namespace torch_lazy {
 // What of a trace its compile's time depends on.
 struct CompileSize {
   size_t operations = 0;
-  // A hash of its operators in their order. Kernels take sizes as arguments: where a trace of other
-  // sizes was compiled, most of this one's are found. (Of other dtypes they are not, and the first
-  // such compile is expected to be cheaper than it is.)
+  // Tape::hash_of_operators(). Kernels take sizes as arguments: where a trace of other sizes, or of
+  // a loop with another number of rounds, was compiled, most of this one's are found. (Of other
+  // dtypes they are not, and the first such compile is expected to be cheaper than it is.)
   uint64_t operators = 0;
 };
 

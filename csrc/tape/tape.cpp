@@ -5,7 +5,9 @@
 #include <c10/util/strides.h>
 #include <xxhash.h>
 
+#include <array>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "ops/operator_info.h"
@@ -180,9 +182,15 @@ Tape::Hash Tape::hash() const {
 }
 
 uint64_t Tape::hash_of_operators() const {
+  std::set<std::array<uint64_t, 2>> pairs;
+  uint64_t before = 0;
+  for (const Entry& entry : entries_) {
+    pairs.insert({before, entry.op->id});
+    before = entry.op->id;
+  }
   std::vector<uint64_t> ids;
-  ids.reserve(entries_.size());
-  for (const Entry& entry : entries_) ids.push_back(entry.op->id);
+  ids.reserve(2 * pairs.size());
+  for (const auto& pair : pairs) ids.insert(ids.end(), pair.begin(), pair.end());
   return XXH3_64bits(ids.data(), ids.size() * sizeof(uint64_t));
 }
 

@@ -250,7 +250,8 @@ class Tape {
   Hash hash() const;
   // The same with these of all_words() taken as 0. Leaves the tape as it was.
   Hash hash_without(c10::ArrayRef<uint32_t> words);
-  // Of the operators alone, in their order.
+  // Of the operators alone: which ones stand one behind another, and not how often, so that a loop
+  // has the same one whatever its number of rounds.
   uint64_t hash_of_operators() const;
   // Sets one of all_words() to 0.
   void clear_word(size_t index) { words_[index] = 0; }

@@ -242,5 +242,24 @@ TEST(Tape, AppendingItsPartsMakesTheSameTape) {
   EXPECT_EQ(joined.outputs(1), window.tape.outputs(1));
 }
 
+TEST(Tape, HasOneHashOfOperatorsForALoopWhateverItsNumberOfRounds) {
+  const auto loop = [](int rounds) {
+    TapeBuilder window;
+    const Handle x = window.input(at::zeros({4 + rounds}));
+    for (int i = 0; i < rounds; ++i) {
+      window.call("aten::relu", "", {x});
+      window.call("aten::exp", "", {x});
+    }
+    return window.tape.hash_of_operators();
+  };
+  TapeBuilder other;
+  const Handle x = other.input(at::zeros({4}));
+  for (const char* const name : {"aten::relu", "aten::relu", "aten::exp", "aten::exp"})
+    other.call(name, "", {x});
+
+  EXPECT_EQ(loop(2), loop(7));
+  EXPECT_NE(loop(2), other.tape.hash_of_operators());
+}
+
 }  // namespace
 }  // namespace torch_lazy
