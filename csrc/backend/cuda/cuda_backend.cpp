@@ -81,7 +81,6 @@ class CudaBackend final : public Backend {
 
   std::shared_ptr<Executable> compile(std::shared_ptr<torch::jit::Graph> graph,
                                       const CompileOptions& options) override {
-    const cuda::DuringCaptures relaxed;
     const cuda::DeviceProperties& device = properties(options.device);
     const GraphPass leave = [&](std::shared_ptr<torch::jit::Graph> functional) {
       return cuda::leave_long_arg_reductions(std::move(functional), device.multiprocessors);

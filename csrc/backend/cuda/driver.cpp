@@ -171,8 +171,8 @@ void prefer_shared_memory(Kernel kernel, unsigned dynamic_bytes, unsigned thread
 }
 
 // It fails only in a process that cannot use the driver, whose next call says so.
-void DuringCaptures::exchange() noexcept {
-  static_cast<void>(driver().exchange_capture_mode(&mode_));
+bool DuringCaptures::exchange() noexcept {
+  return driver().exchange_capture_mode(&mode_) == kSuccess;
 }
 
 void ensure_context(c10::DeviceIndex device) {

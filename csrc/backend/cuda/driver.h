@@ -144,15 +144,18 @@ void prefer_shared_memory(Kernel kernel, unsigned dynamic_bytes, unsigned thread
 // that give streams no work.
 class DuringCaptures {
  public:
-  DuringCaptures() { exchange(); }
-  ~DuringCaptures() { exchange(); }
+  DuringCaptures() : relaxed_(exchange()) {}
+  ~DuringCaptures() {
+    if (relaxed_) exchange();
+  }
   DuringCaptures(const DuringCaptures&) = delete;
   DuringCaptures& operator=(const DuringCaptures&) = delete;
 
  private:
-  void exchange() noexcept;
+  bool exchange() noexcept;
 
   CaptureMode mode_ = CaptureMode::kRelaxed;  // the one that is not in force
+  const bool relaxed_;
 };
 
 // Makes the device's primary context, which is PyTorch's, the calling thread's, unless it has one:

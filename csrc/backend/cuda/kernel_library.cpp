@@ -134,6 +134,7 @@ std::unique_ptr<DiskCache> open_kernel_cache() {
 
 LoadedKernels KernelLibraries::load(const std::vector<PrintedKernel>& kernels,
                                     const std::string& architecture) {
+  const DuringCaptures relaxed;
   const std::string compiler = describe_compiler(architecture);
   LoadedKernels loaded;
   std::vector<std::string> keys;
