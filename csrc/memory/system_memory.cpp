@@ -1,8 +1,10 @@
 #include "memory/system_memory.h"
 
-#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <algorithm>
 
@@ -28,22 +30,25 @@ FreeRanges::Range whole_system_pages(FreeRanges::Range range) {
   return {range.start + before, (range.bytes - before) / page * page};
 }
 
-}  // namespace
-
 // Tensors of the CPU lie in the C library's heap, which keeps what is freed there for more of them:
 // in eager a freed checkpoint's memory becomes that of gradients, which are not in the heap here.
-// Each time that regions are an eighth more, since a heap of 100,000 free pieces takes a tenth of a
-// second.
-void SystemMemory::trim_heap(size_t coming) {
+// A heap of 100,000 free pieces takes a tenth of a second.
+void trim_heap() {
 #ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
+}  // namespace
+
+void SystemMemory::note_mapped(size_t bytes) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    mapped_ += coming;
+    mapped_ += bytes;
     if (mapped_ < next_trim_) return;
     next_trim_ = mapped_ + mapped_ / 8;
   }
-  malloc_trim(0);
-#endif
+  trim_heap();
 }
 
 // Without MAP_NORESERVE: a request beyond the machine's memory must fail here, as it does in eager,
@@ -67,7 +72,6 @@ void SystemMemory::unmap(char* range, size_t bytes) {
 // Of whole huge pages, the first of which is aligned. Its bytes are 0 when the system has no more.
 FreeRanges::Range SystemMemory::map_region(size_t bytes) {
   const size_t mapped = round_up(std::max(bytes, kRegionBytes), kHugePageBytes);
-  trim_heap(mapped);
   char* range = map(mapped);
   if (range && bytes_to_next(range, kHugePageBytes) > 0) {
     unmap(range, mapped);
@@ -77,6 +81,7 @@ FreeRanges::Range SystemMemory::map_region(size_t bytes) {
     const auto behind = range ? size_t(wide + kHugePageBytes - range) : 0;
     if (behind) unmap(range + mapped, behind);
   }
+  if (range) note_mapped(mapped);
   return {range, range ? mapped : 0};
 }
 
@@ -130,13 +135,16 @@ void SystemMemory::unmap_free(PageMap& map) noexcept {
     const FreeRanges::Range whole = whole_system_pages(range);
     map.forget(whole.start, whole.bytes);
     if (whole.bytes > 0) unmap(whole.start, whole.bytes);
-    if (whole.bytes == range.bytes) continue;
     const std::lock_guard<std::mutex> lock(mutex_);
+    mapped_ -= whole.bytes;
+    next_trim_ = mapped_ + mapped_ / 8;
+    if (whole.bytes == range.bytes) continue;
     const auto before = size_t(whole.start - range.start);
     if (before > 0) free_.add({range.start, before});
     const size_t behind = range.bytes - before - whole.bytes;
     if (behind > 0) free_.add({whole.start + whole.bytes, behind});
   }
+  trim_heap();
 }
 
 }  // namespace torch_lazy

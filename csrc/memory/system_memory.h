@@ -11,9 +11,11 @@
 
 namespace torch_lazy {
 
-// Ranges are cut from regions, and a new one is mapped only where a program needs more than ever
-// before: then what the C library's heap keeps free is given back. Giving a range back drops its
-// pages and leaves it mapped, so that its addresses come to mean nothing else.
+// Ranges are cut from regions. Giving a range back drops its pages and leaves it mapped, so that
+// its addresses come to mean nothing else.
+//
+// Each time that regions are an eighth more, and where the system has no memory, the C library's
+// heap is asked for what it keeps free.
 //
 // Huge pages are asked for where a range has whole ones. Small ranges, which a script takes in its
 // first step, would share them; but the first touch of a huge page is slow where a virtual
@@ -37,14 +39,14 @@ class SystemMemory {
   char* take_range(size_t bytes);
   void wish_for_huge_pages(FreeRanges::Range range);
   FreeRanges::Range map_region(size_t bytes);
-  void trim_heap(size_t coming);
+  void note_mapped(size_t bytes);
   char* map(size_t bytes);
   void unmap(char* range, size_t bytes);
 
   std::atomic<int64_t> system_calls_{0};
   std::mutex mutex_;  // guards what is below; nothing else is locked while it is held
   FreeRanges free_;   // of the regions
-  size_t mapped_ = 0, next_trim_ = 0;  // bytes of all regions ever, and when the heap is trimmed
+  size_t mapped_ = 0, next_trim_ = 0;  // bytes of all regions, and when the heap is trimmed next
 };
 
 }  // namespace torch_lazy
