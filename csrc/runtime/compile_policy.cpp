@@ -52,9 +52,17 @@ void CompileCosts::note(CompileSize trace, Nanoseconds took) {
   sum.roots += std::sqrt(double(trace.operations));
 }
 
-bool CompileCosts::pay(CompileSize trace, Nanoseconds cost) {
+void CompileCosts::note_recorded(CompileSize trace, Nanoseconds spent, Nanoseconds cost) {
+  constexpr size_t kMostOperators = 4096;  // then all begin anew
+  constexpr int kMostCompiles = 4;
+  if (spent_.size() >= kMostOperators) spent_.clear();
+  Nanoseconds& all = spent_[trace.operators];
+  all = std::min(all + spent, std::max(all, kMostCompiles * cost));
+}
+
+bool CompileCosts::pay(CompileSize trace, Nanoseconds cost, Nanoseconds own) {
   Nanoseconds& spent = spent_[trace.operators];
-  if (spent < cost) return false;
+  if (std::max(spent, own) < cost) return false;
   spent -= cost;
   return true;
 }
@@ -69,18 +77,19 @@ bool CompileAllowance::take(Nanoseconds cost, Nanoseconds elapsed) {
 
 CompileWhen when_compiling_pays(CompileSize trace, const TraceUse& use, bool (*has_core)()) {
   const bool remembered = use.spent_before > nanoseconds(0);
+  if (!remembered &&
+      use.recordings <= unused.load(std::memory_order_relaxed) / kUnusedForARecording)
+    return CompileWhen::kNot;
   {
     Costs& all = process_costs();
     const std::lock_guard lock(all.mutex);
-    // The first recording of all is the slowest, and tells nothing yet.
-    const bool tells = use.recordings > int64_t(remembered);
-    if (tells) all.costs.note_recorded(trace, use.last);
-    if (!remembered &&
-        use.recordings <= unused.load(std::memory_order_relaxed) / kUnusedForARecording)
-      return CompileWhen::kNot;
     if (remembered) all.costs.note_compiled_before(trace);
     const nanoseconds cost = all.costs.expect(trace);
-    if (tells && all.costs.pay(trace, cost)) return CompileWhen::kInTurn;
+    // The first recording of all is the slowest, and tells nothing yet.
+    if (use.recordings > int64_t(remembered)) {
+      all.costs.note_recorded(trace, use.last, cost);
+      if (all.costs.pay(trace, cost, use.spent)) return CompileWhen::kInTurn;
+    }
     if (use.spent_before >= kSure * cost &&
         all.allowance.take(cost, std::chrono::steady_clock::now().time_since_epoch()))
       return CompileWhen::kInTurn;

@@ -34,7 +34,8 @@ struct CompileSize {
   size_t operations = 0;
   // Tape::hash_of_operators(). Kernels take sizes as arguments: where a trace of other sizes, or of
   // a loop with another number of rounds, was compiled, most of this one's are found. (Of other
-  // dtypes they are not, and the first such compile is expected to be cheaper than it is.)
+  // dtypes they are not, nor of a loop that is one kernel as a whole, and the first such compile is
+  // expected to be cheaper than it is.)
   uint64_t operators = 0;
 };
 
@@ -46,11 +47,11 @@ class CompileCosts {
 
   Nanoseconds expect(CompileSize trace) const;
   void note(CompileSize trace, Nanoseconds took);
-  // The script spent so long in a recording of the trace.
-  void note_recorded(CompileSize trace, Nanoseconds spent) { spent_[trace.operators] += spent; }
-  // Whether recordings of these operators have taken as long as a compile of that cost will. They
-  // pay for it then, and no more for another one.
-  bool pay(CompileSize trace, Nanoseconds cost);
+  // The script spent so long in a recording of the trace, whose compile will cost as much.
+  void note_recorded(CompileSize trace, Nanoseconds spent, Nanoseconds cost);
+  // Whether recordings of these operators, or the trace's `own` alone, have taken as long as a
+  // compile of that cost will. They pay for it then, and no more for another one.
+  bool pay(CompileSize trace, Nanoseconds cost, Nanoseconds own);
 
   // An earlier process has compiled it: its kernels are on disk.
   void note_compiled_before(CompileSize trace) { operators_.insert(trace.operators); }
@@ -71,7 +72,8 @@ class CompileCosts {
   // operations of training steps, 12 to 25 ms a root, and a tenth of it where kernels are found.
   Sum new_{15e6, 1}, known_{1.5e6, 1};
   std::unordered_set<uint64_t> operators_;  // of what was compiled, by this process or before it
-  // By operators, in recordings that have paid for no compile.
+  // By operators, in recordings that have paid for no compile: no more than pays for a few, so that
+  // nothing piles up. Below 0 where a trace's own recordings have paid, and others of them.
   std::unordered_map<uint64_t, Nanoseconds> spent_;
 };
 
@@ -108,7 +110,7 @@ struct TraceUse {
   std::chrono::nanoseconds spent_before{0};
 };
 
-// Asked once after each recording, by what this process's compiles have cost. `has_core` is asked
+// Asked after a recording, by what this process's compiles have cost. `has_core` is asked
 // last.
 CompileWhen when_compiling_pays(CompileSize trace, const TraceUse& use,
                                 bool (*has_core)() = has_idle_core);

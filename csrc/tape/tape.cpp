@@ -181,6 +181,7 @@ Tape::Hash Tape::hash() const {
   return {both.low64 ^ arguments.high64, both.high64};
 }
 
+// Of a loop from two rounds on: one alone has no step from its last operator to its first.
 uint64_t Tape::hash_of_operators() const {
   std::set<std::array<uint64_t, 2>> pairs;
   uint64_t before = 0;

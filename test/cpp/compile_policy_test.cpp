@@ -55,6 +55,7 @@ class CompilePolicy : public ::testing::Test {
   // Other tests of the process compile traces that never run.
   void SetUp() override {
     for (int i = 0; i < 10'000; ++i) count_first_run();
+    forget_compiled();
   }
 };
 
@@ -91,17 +92,47 @@ TEST_F(CompilePolicy, TheFirstRecordingOfARememberedTraceTellsNothing) {
 }
 
 TEST(CompileCosts, ArePaidByAllTracesOfTheSameOperatorsTogetherAndOnce) {
+  constexpr nanoseconds cost = milliseconds(10), none = nanoseconds(0);
   CompileCosts costs;
-  const CompileSize of_other_sizes{.operations = 1024, .operators = kTrace.operators};
-  costs.note_recorded(kTrace, milliseconds(6));
-  const bool too_early = costs.pay(kTrace, milliseconds(10));
+  costs.note_recorded(kTrace, milliseconds(6), cost);
+  const bool too_early = costs.pay(kTrace, cost, none);
 
-  costs.note_recorded(of_other_sizes, milliseconds(6));
+  costs.note_recorded(kTrace, milliseconds(6), cost);
 
   EXPECT_FALSE(too_early);
-  EXPECT_FALSE(costs.pay({.operations = 1024, .operators = 2}, milliseconds(10)));
-  EXPECT_TRUE(costs.pay(kTrace, milliseconds(10)));
-  EXPECT_FALSE(costs.pay(of_other_sizes, milliseconds(10)));
+  EXPECT_FALSE(costs.pay({.operations = 1024, .operators = 2}, cost, none));
+  EXPECT_TRUE(costs.pay(kTrace, cost, none));
+  EXPECT_FALSE(costs.pay(kTrace, cost, none));
+}
+
+TEST(CompileCosts, OfATraceArePaidByItsOwnRecordingsWhateverOthersHaveUsed) {
+  constexpr nanoseconds cost = milliseconds(10), none = nanoseconds(0);
+  CompileCosts costs;
+
+  EXPECT_TRUE(costs.pay(kTrace, cost, /*own=*/milliseconds(11)));
+
+  costs.note_recorded(kTrace, milliseconds(19), cost);
+  EXPECT_FALSE(costs.pay(kTrace, cost, none));
+}
+
+TEST(CompileCosts, ArePaidForAFewCompilesAheadAndNoMore) {
+  constexpr nanoseconds cost = milliseconds(10), none = nanoseconds(0);
+  CompileCosts costs;
+  costs.note_recorded(kTrace, hours(1), cost);
+
+  int paid = 0;
+  while (costs.pay(kTrace, cost, none)) ++paid;
+
+  EXPECT_EQ(paid, 4);
+}
+
+TEST(CompileCosts, AreNotPaidByWhatWasForgotten) {
+  CompileCosts costs;
+  costs.note_recorded(kTrace, hours(1), milliseconds(10));
+
+  costs.forget_operators();
+
+  EXPECT_FALSE(costs.pay(kTrace, milliseconds(10), nanoseconds(0)));
 }
 
 TEST(CompileCosts, AreThoseOfKnownOperatorsWhereAnEarlierProcessCompiledThem) {
