@@ -1,7 +1,7 @@
 """``__cuda_array_interface__``: CuPy, Numba and others see memory of lazy tensors that is CUDA's.
 
 As with an address (``tensor.py``), pending work runs first, and operations on the tensor run at the
-call from then on.
+call from then on, though whoever asks may only want to know whether there is such a thing.
 """
 
 from __future__ import annotations
@@ -9,12 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.overrides import has_torch_function_unary
+
+from torch_lazy.integration.tensor import is_wrapper
 
 _interface = torch.Tensor.__cuda_array_interface__.fget  # type: ignore[attr-defined]
 
 
 def _lazy_interface(self: torch.Tensor) -> dict[str, Any]:
-    if self.device.type != "lazy" or self.layout != torch.strided:
+    if has_torch_function_unary(self) or self.device.type != "lazy":
+        return _interface(self)
+    if self.layout != torch.strided or self.is_nested or is_wrapper(self):
         return _interface(self)
     from torch_lazy import _C
 
@@ -32,4 +37,6 @@ def _lazy_interface(self: torch.Tensor) -> dict[str, Any]:
 
 def install() -> None:
     """Replaces the property of ``torch.Tensor``."""
-    torch.Tensor.__cuda_array_interface__ = property(_lazy_interface)  # type: ignore[assignment]
+    torch.Tensor.__cuda_array_interface__ = property(  # type: ignore[assignment]
+        _lazy_interface, doc=_interface.__doc__
+    )

@@ -23,7 +23,7 @@ def _at_the_call(
     def function(*args: Any, **kwargs: Any) -> Iterator[None]:
         from torch_lazy import _C
 
-        if _C.chosen_execution_device() != "cuda":
+        if _C.chosen_execution_device() not in ("", "cuda"):
             with use_mem_pool(*args, **kwargs):
                 yield
             return

@@ -80,7 +80,7 @@ _data_ptr = torch.Tensor.data_ptr
 _ASK_FOR_IDENTITY = frozenset({"accelerate", "peft", "safetensors", "torch", "transformers"})
 
 
-def _is_wrapper(tensor: torch.Tensor) -> bool:
+def is_wrapper(tensor: torch.Tensor) -> bool:
     """Whether the tensor only wraps others, as a DTensor does: on no device has it an address."""
     return torch._C._has_storage(tensor) and not has_buffer(tensor.untyped_storage())
 
@@ -92,7 +92,7 @@ def _lazy_data_ptr(self: torch.Tensor) -> int:
     then on, unless a library asked that is known to look at nothing but the number. Of a device
     without kernels of PyTorch's it is but a number: the newest bytes may be the host's.
     """
-    if self.device.type != "lazy" or _is_wrapper(self):
+    if self.device.type != "lazy" or is_wrapper(self):
         return _data_ptr(self)
     from torch_lazy import _C
 
