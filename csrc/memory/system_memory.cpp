@@ -45,8 +45,8 @@ void SystemMemory::note_mapped(size_t bytes) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     mapped_ += bytes;
-    if (mapped_ < next_trim_) return;
-    next_trim_ = mapped_ + mapped_ / 8;
+    if (mapped_ < trimmed_at_ + trimmed_at_ / 8) return;
+    trimmed_at_ = mapped_;
   }
   trim_heap();
 }
@@ -137,7 +137,7 @@ void SystemMemory::unmap_free(PageMap& map) noexcept {
     if (whole.bytes > 0) unmap(whole.start, whole.bytes);
     const std::lock_guard<std::mutex> lock(mutex_);
     mapped_ -= whole.bytes;
-    next_trim_ = mapped_ + mapped_ / 8;
+    trimmed_at_ = mapped_;
     if (whole.bytes == range.bytes) continue;
     const auto before = size_t(whole.start - range.start);
     if (before > 0) free_.add({range.start, before});

@@ -46,7 +46,7 @@ class SystemMemory {
   std::atomic<int64_t> system_calls_{0};
   std::mutex mutex_;  // guards what is below; nothing else is locked while it is held
   FreeRanges free_;   // of the regions
-  size_t mapped_ = 0, next_trim_ = 0;  // bytes of all regions, and when the heap is trimmed next
+  size_t mapped_ = 0, trimmed_at_ = 0;  // bytes of all regions, now and when the heap was trimmed
 };
 
 }  // namespace torch_lazy
