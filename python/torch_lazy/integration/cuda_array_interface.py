@@ -26,12 +26,8 @@ def _lazy_interface(self: torch.Tensor) -> dict[str, Any]:
     # Asking a tensor whose memory is the host's is no reason to run or to export anything.
     if _C.execution_device() != "cuda":
         return _interface(self)
-    if self.requires_grad:
-        raise RuntimeError(
-            "Can't get __cuda_array_interface__ on Variable that requires grad. "
-            "If gradients aren't required, use var.detach() to get Variable that doesn't require "
-            "grad."
-        )
+    if self.requires_grad:  # raises as PyTorch does, before anything is exported
+        return _interface(torch.empty(0, device="cuda", requires_grad=True))
     return _interface(_C.export_inner(self))
 
 

@@ -15,21 +15,18 @@ from typing import Any
 
 import torch.autograd  # noqa: F401  so that the module below is there
 
+from torch_lazy.integration.at_the_call import at_the_call
+
 # Both public functions end in it. A function has the module's name in ``torch.autograd``.
 _MODULE = "torch.autograd.gradcheck"
 _NAME = "_gradcheck_helper"
 
 
-def _at_the_call(check: Callable[..., bool]) -> Callable[..., bool]:
+def _eagerly(check: Callable[..., bool]) -> Callable[..., bool]:
     @functools.wraps(check)
     def gradcheck(*args: Any, **kwargs: Any) -> bool:
-        from torch_lazy import _C
-
-        deferring = _C.set_deferring(False)
-        try:
+        with at_the_call():
             return check(*args, **kwargs)
-        finally:
-            _C.set_deferring(deferring)
 
     return gradcheck
 
@@ -37,4 +34,4 @@ def _at_the_call(check: Callable[..., bool]) -> Callable[..., bool]:
 def install() -> None:
     """Wraps what both checks end in; call once."""
     module = sys.modules[_MODULE]
-    setattr(module, _NAME, _at_the_call(getattr(module, _NAME)))
+    setattr(module, _NAME, _eagerly(getattr(module, _NAME)))

@@ -14,8 +14,10 @@ from typing import Any
 
 import torch
 
+from torch_lazy.integration.at_the_call import at_the_call
 
-def _at_the_call(
+
+def _with_lazy_tensors(
     use_mem_pool: Callable[..., AbstractContextManager[None]],
 ) -> Callable[..., AbstractContextManager[None]]:
     @contextlib.contextmanager
@@ -23,17 +25,11 @@ def _at_the_call(
     def function(*args: Any, **kwargs: Any) -> Iterator[None]:
         from torch_lazy import _C
 
-        if _C.chosen_execution_device() not in ("", "cuda"):
-            with use_mem_pool(*args, **kwargs):
-                yield
-            return
-        # What was pending before runs now, and so allocates where eager would have.
-        deferring = _C.set_deferring(False)
-        try:
-            with use_mem_pool(*args, **kwargs):
-                yield
-        finally:
-            _C.set_deferring(deferring)
+        elsewhere = _C.chosen_execution_device() not in ("", "cuda")
+        # What was pending before runs first, and so allocates where eager would have.
+        scope = contextlib.nullcontext() if elsewhere else at_the_call()
+        with scope, use_mem_pool(*args, **kwargs):
+            yield
 
     return function
 
@@ -41,5 +37,5 @@ def _at_the_call(
 def install() -> None:
     """Replaces the function, where PyTorch is made with it."""
     if hasattr(torch.cuda, "use_mem_pool"):
-        replaced = _at_the_call(torch.cuda.use_mem_pool)
+        replaced = _with_lazy_tensors(torch.cuda.use_mem_pool)
         torch.cuda.use_mem_pool = torch.cuda.memory.use_mem_pool = replaced
