@@ -23,15 +23,17 @@ class Mixer {
   uint64_t hash_ = kPrime;
 };
 
-// Whether another number would make the operation no other one: it may be a dynamic scalar.
-bool ignores_numbers(const OperatorInfo& op, c10::ArrayRef<uint64_t> outputs) {
-  if (op.dynamic_scalar_arguments == 0) return false;
+// The arguments, one bit each, for which another number would make the operation no other one: it
+// may be a dynamic scalar.
+uint32_t ignored_numbers(const OperatorInfo& op, c10::ArrayRef<uint64_t> outputs) {
+  if (op.dynamic_scalar_arguments == 0) return 0;
   c10::SmallVector<OutputSummary, 4> summaries;
   summarize_outputs(outputs, summaries);
-  return std::ranges::all_of(summaries, [](const OutputSummary& output) {
+  const bool may_be_dynamic = std::ranges::all_of(summaries, [](const OutputSummary& output) {
     return output.kind == OutputMetadata::Kind::kUndefined ||
            output.kind == OutputMetadata::Kind::kArgument || may_have_dynamic_scalars(output.dtype);
   });
+  return may_be_dynamic ? op.dynamic_scalar_arguments : 0;
 }
 
 // Hashes of what values look like, by slot.
@@ -44,10 +46,16 @@ uint64_t look(c10::ScalarType dtype, c10::ArrayRef<uint64_t> sizes_and_strides) 
   return mixer.hash();
 }
 
-// Argument words of one operation, from its first argument on. With `looks` tensors are told by
-// these, and those of inputs are added to them.
-void add_arguments(Mixer& mixer, c10::ArrayRef<uint64_t> words, bool without_numbers,
-                   Looks* looks) {
+// Whose elements follow it.
+bool is_list(Tag tag) {
+  return tag == Tag::kList || tag == Tag::kTensorList || tag == Tag::kOptionalTensorList;
+}
+
+// Argument words of one operation, from its first argument on, without the numbers of those that
+// have a bit in `ignored`. With `looks` tensors are told by these, and those of inputs are added to
+// them.
+void add_arguments(Mixer& mixer, c10::ArrayRef<uint64_t> words, uint32_t ignored, Looks* looks) {
+  size_t elements = 0;  // to come, of a list, whose bit they share
   for (size_t at = 0; at < words.size();) {
     const uint64_t word = words[at];
     const uint64_t without_payload = word & 0xffffffff;
@@ -75,9 +83,12 @@ void add_arguments(Mixer& mixer, c10::ArrayRef<uint64_t> words, bool without_num
         mixer.add(words.slice(at + 5, size - 5));
         break;
       default:
-        mixer.add(words.slice(at, without_numbers && is_real_number(word) ? 1 : size));
+        mixer.add(words.slice(at, (ignored & 1) && is_real_number(word) ? 1 : size));
     }
     at += size;
+    if (elements > 0) --elements;
+    if (is_list(word_tag(word))) elements = word_payload(word);
+    if (elements == 0) ignored >>= 1;
   }
 }
 
@@ -107,7 +118,7 @@ uint64_t signature(const Tape& tape, size_t operation, Looks* looks) {
   mixer.add(words.front());  // the operator
   mixer.add(uint64_t(tape.entry(operation).location));
   add_arguments(mixer, words.slice(1),
-                ignores_numbers(*tape.entry(operation).op, tape.outputs(operation)), looks);
+                ignored_numbers(*tape.entry(operation).op, tape.outputs(operation)), looks);
   add_results(mixer, tape.outputs(operation), looks);
   return mixer.hash();
 }

@@ -46,6 +46,17 @@ TEST(Signature, LeavesOutWhatMayBeADynamicScalar) {
   EXPECT_NE(product(x.to(at::kBFloat16), 0.5), product(x.to(at::kBFloat16), 0.25));
 }
 
+TEST(Signature, KeepsNumbersOfArgumentsThatAreNone) {
+  const auto power = [](double exponent) {
+    TapeBuilder builder;
+    builder.call("aten::pow", "Tensor_Scalar", {builder.input(at::ones({2})), exponent});
+    return signature(builder.tape, 0);
+  };
+
+  EXPECT_EQ(power(1.5), power(1.5));
+  EXPECT_NE(power(1.5), power(1.25));
+}
+
 TEST(SignatureOfACall, IsTheSameForInputsAndWhatAWindowHasNamed) {
   TapeBuilder one, two;
   one.call("aten::neg", "", {one.call("aten::abs", "", {one.input(at::ones({2, 3}))})[0]});
