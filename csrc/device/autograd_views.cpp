@@ -230,6 +230,17 @@ struct AutogradRedoneView<Operator, R(const at::Tensor&, Rest...)> {
   }
 };
 
+// Registers Kernel<Operator>::kernel for each operator.
+template <template <class...> class Kernel, class... Operators>
+void register_kernels(torch::Library& library) {
+  const auto add = [&]<class Operator>(Operator) {
+    const std::string overload = Operator::overload_name;
+    const std::string name = Operator::name + (overload.empty() ? "" : "." + overload);
+    library.impl(name.c_str(), &Kernel<Operator>::kernel);
+  };
+  (add(Operators{}), ...);
+}
+
 }  // namespace
 
 void register_view_autograd(torch::Library& library) {

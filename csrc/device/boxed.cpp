@@ -2,6 +2,7 @@
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include "device/autocast.h"
 #include "device/call.h"
 #include "device/devices_agree.h"
 #include "device/dispatched_operation.h"
@@ -100,6 +101,12 @@ void boxed_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
   }
   if (call.op().counts_versions) count_versions(*call.op().effects, kept);
   call.complete([&] { wrap_results(call, schema, base, stack); });
+}
+
+void composite_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                      torch::jit::Stack* stack) {
+  if (is_autocast_active()) return op.callBoxedForDispatchKey(kComposite, *stack);
+  boxed_kernel(op, keys, stack);
 }
 
 }  // namespace torch_lazy

@@ -7,8 +7,11 @@
 
 namespace torch_lazy {
 
-void check_device_agrees(const OperatorInfo& op, const at::Tensor& tensor, bool written) {
-  if (!tensor.defined() || lazy_impl(tensor) || (tensor.dim() == 0 && !written)) return;
+void check_device_agrees(const OperatorInfo& op, size_t argument, const at::Tensor& tensor) {
+  if (!tensor.defined() || lazy_impl(tensor)) return;
+  if (tensor.dim() == 0 && !op.effects->arguments[argument].writes) return;
+  // _foreach_addcdiv takes its numbers as a tensor too, which has to be on the CPU.
+  if (op.handle.schema().arguments()[argument].name() == "scalars") return;
   TORCH_CHECK(false,
               "Expected all tensors to be on the same device, but found at least two devices, ",
               lazy_device(execution_device().current()), " and ", tensor.device(), "! (in ",
@@ -17,14 +20,11 @@ void check_device_agrees(const OperatorInfo& op, const at::Tensor& tensor, bool 
 
 void check_devices_agree(const OperatorInfo& op, c10::ArrayRef<c10::IValue> arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
-    // _foreach_addcdiv takes its numbers as a tensor too, which has to be on the CPU.
-    if (arguments[i].isTensor() && op.handle.schema().arguments()[i].name() == "scalars") continue;
-    const bool written = op.effects->arguments[i].writes;
     if (arguments[i].isTensor()) {
-      check_device_agrees(op, arguments[i].toTensor(), written);
+      check_device_agrees(op, i, arguments[i].toTensor());
     } else if (arguments[i].isTensorList()) {
       for (const at::Tensor& tensor : arguments[i].toTensorList())
-        check_device_agrees(op, tensor, written);
+        check_device_agrees(op, i, tensor);
     }
   }
 }

@@ -11,7 +11,7 @@ namespace torch_lazy {
 // index, or one to write to.
 void check_devices_agree(const OperatorInfo& op, c10::ArrayRef<c10::IValue> arguments);
 
-// As above for one plain tensor argument.
-void check_device_agrees(const OperatorInfo& op, const at::Tensor& tensor, bool written);
+// As above for one tensor, of the argument of that number in the schema.
+void check_device_agrees(const OperatorInfo& op, size_t argument, const at::Tensor& tensor);
 
 }  // namespace torch_lazy

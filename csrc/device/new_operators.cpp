@@ -44,7 +44,7 @@ class Listener final : public c10::OpRegistrationListener {
  public:
   void onOperatorRegistered(const c10::OperatorHandle& op) override {
     const auto space = op.operator_name().getNamespace();
-    if (!space || *space == "aten") return;  // see boxed_registration.cpp
+    if (!space || *space == "aten") return;  // see operator_registration.cpp
     const std::lock_guard<std::mutex> lock(operators().mutex);
     operators().undecided.insert(op.operator_name());
     new_operators::are_there.store(true, std::memory_order_relaxed);

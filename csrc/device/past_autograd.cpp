@@ -34,7 +34,29 @@ bool takes_a_list_first(const c10::FunctionSchema& schema) {
          schema.arguments()[0].type()->isSubtypeOf(*c10::ListType::ofTensors());
 }
 
+// Python's dispatcher, which programs are traced with, has kernels of its own for autograd of these
+// (torch/_decomp), and refuses to choose among those of other backends.
+bool is_taken_apart_in_python(const std::string& name) {
+  return name.find("upsample_nearest") != std::string::npos;
+}
+
 }  // namespace
+
+bool may_go_past_autograd(const c10::OperatorHandle& op) {
+  if (!op.hasKernelForDispatchKey(c10::DispatchKey::Autograd) ||
+      op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd))
+    return false;
+  const c10::FunctionSchema& schema = op.schema();
+  if (is_taken_apart_in_python(schema.name())) return false;
+  for (const c10::Argument& result : schema.returns())
+    if (result.alias_info() && !result.alias_info()->isWrite()) return false;
+  const Effects& effects = effects_of(op);
+  for (size_t i = 0; i < schema.arguments().size(); ++i) {
+    const c10::AliasInfo* const alias = schema.arguments()[i].alias_info();
+    if (effects.arguments[i].writes && !(alias && alias->isWrite())) return false;
+  }
+  return !effects.inplace_view;
+}
 
 void register_boxed_past_autograd(const c10::OperatorHandle& op, torch::Library& autograd) {
   if (takes_a_list_first(op.schema()) && may_go_past_autograd(op))

@@ -67,33 +67,35 @@ inline bool only_lazy_below(c10::DispatchKeySet keys, bool writes) {
 }
 
 // For operators that return tensors which autograd takes for new, or the one that they write.
-template <class Operator, class Signature = typename Operator::schema>
+template <class Signature>
 struct PastAutograd;
 
-template <class Operator, class R, class... Arguments>
-struct PastAutograd<Operator, R(Arguments...)> {
+template <class R, class... Arguments>
+struct PastAutograd<R(Arguments...)> {
+  using Handle = c10::TypedOperatorHandle<R(Arguments...)>;
   static constexpr bool kWrites = std::is_same_v<R, at::Tensor&>;
-  static_assert((0 + ... + int(std::is_same_v<Arguments, at::Tensor&>)) == int(kWrites),
-                "the version of each tensor that is written has to be counted");
+  // The version of each tensor that is written has to be counted.
+  static constexpr bool kFits =
+      (0 + ... + int(std::is_same_v<Arguments, at::Tensor&>)) == int(kWrites);
 
-  static R kernel(c10::DispatchKeySet keys, Arguments... arguments) {
+  static R run(const Handle& handle, c10::DispatchKeySet keys, Arguments... arguments) {
     if ((needs_autograd(arguments) || ...)) {
       // The generated kernel copies each tensor more than once. Only the first copy, and the last
       // that goes, takes the GIL.
       [[maybe_unused]] const std::tuple kept(keep(arguments)...);
-      return Operator::redispatch(to_generated_kernel(keys), arguments...);
+      return handle.redispatch(to_generated_kernel(keys), static_cast<Arguments>(arguments)...);
     }
     if (!only_lazy_below(keys, kWrites))
-      return Operator::redispatch(to_generated_kernel(keys), arguments...);
+      return handle.redispatch(to_generated_kernel(keys), static_cast<Arguments>(arguments)...);
     const c10::DispatchKeySet below = keys & c10::after_ADInplaceOrView_keyset;
     const at::AutoDispatchBelowADInplaceOrView guard;
     if constexpr (kWrites) {
-      at::Tensor& written = Operator::redispatch(below, arguments...);
+      at::Tensor& written = handle.redispatch(below, static_cast<Arguments>(arguments)...);
       if (keys.has(c10::DispatchKey::ADInplaceOrView))
         written.unsafeGetTensorImpl()->bump_version();
       return written;
     } else {
-      return Operator::redispatch(below, arguments...);
+      return handle.redispatch(below, static_cast<Arguments>(arguments)...);
     }
   }
 
@@ -106,27 +108,12 @@ struct PastAutograd<Operator, R(Arguments...)> {
 };
 
 // Whether PyTorch has an autograd kernel to pass by, and one that is found for AutogradOther:
-// behind a composite one (silu_backward's) it would not be.
-inline bool may_go_past_autograd(const c10::OperatorHandle& op) {
-  return op.hasKernelForDispatchKey(c10::DispatchKey::Autograd) &&
-         !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
-}
+// behind a composite one (silu_backward's) it would not be. Autograd has to know of views, of
+// changed metadata, and of what is written that the schema does not name (native_batch_norm's
+// statistics), for which Python's dispatcher takes an operator apart.
+bool may_go_past_autograd(const c10::OperatorHandle& op);
 
-// Registers both kernels of each operator: for dispatch key Lazy in `library`, and in `autograd`
-// for AutogradLazy.
-template <class... Operators>
-void register_past_autograd(torch::Library& library, torch::Library& autograd) {
-  register_unboxed<Operators...>(library);
-  const auto add = [&]<class Operator>(Operator) {
-    const c10::OperatorHandle op =
-        c10::Dispatcher::singleton().findSchemaOrThrow(Operator::name, Operator::overload_name);
-    if (may_go_past_autograd(op)) register_kernels<PastAutograd, Operator>(autograd);
-  };
-  (add(Operators{}), ...);
-}
-
-// The same for an operator whose kernel for dispatch key Lazy is boxed, where it is one over lists
-// of tensors: those of optimizers.
+// The same, boxed, where the operator is one over lists of tensors: those of optimizers.
 void register_boxed_past_autograd(const c10::OperatorHandle& op, torch::Library& autograd);
 
 }  // namespace torch_lazy

@@ -8,16 +8,12 @@
 namespace torch_lazy {
 
 void register_guard();
-// The boxed fallback, and operators that should stay whole though PyTorch could decompose them.
-void register_boxed_kernels();
+// The kernels of all operators: typed ones, the boxed fallback, and the boxed one by name for those
+// that should stay whole though PyTorch could decompose them.
+void register_operators();
 
-// Operators by kind; each function fills in kernels for dispatch key Lazy of namespace aten, and
-// where it takes a library for them, for AutogradLazy too.
-void register_hot_operators(torch::Library& library, torch::Library& autograd);
-void register_pointwise_operators(torch::Library& library, torch::Library& autograd);
-void register_index_operators(torch::Library& library, torch::Library& autograd);
-void register_creation_operators(torch::Library& library);
-void register_view_operators(torch::Library& library, torch::Library& autograd);
+// Operators by kind, which need more than the kernels that all operators have; each function fills
+// in kernels for dispatch key Lazy of namespace aten.
 void register_copies(torch::Library& library);
 void register_empty_operators(torch::Library& library);
 void register_storage_operators(torch::Library& library);

@@ -1,4 +1,7 @@
-// The unboxed kernel: one template for the operators that scripts call most, without the stack.
+// The unboxed kernel: one template for all operators of a signature, without the stack.
+//
+// PyTorch boxes a call by copying its arguments, which for a tensor that Python holds takes the GIL
+// twice: a microsecond for an operator of three tensors.
 #pragma once
 
 #include <torch/library.h>
@@ -10,6 +13,7 @@
 #include "device/devices_agree.h"
 #include "device/dispatched_operation.h"
 #include "device/generator.h"
+#include "ops/special_keys.h"
 #include "ops/thread_state.h"
 
 namespace torch_lazy {
@@ -55,23 +59,23 @@ Plain inner_argument(Plain value) {
   return value;
 }
 
-inline void check_device(const OperatorInfo& op, const at::Tensor& tensor) {
-  check_device_agrees(op, tensor, false);
+// `argument`: its number in the schema.
+inline void check_device(const OperatorInfo& op, size_t argument, const at::Tensor& tensor) {
+  check_device_agrees(op, argument, tensor);
 }
-inline void check_device(const OperatorInfo& op, at::Tensor& tensor) {
-  check_device_agrees(op, tensor, true);
+inline void check_device(const OperatorInfo& op, size_t argument,
+                         const std::optional<at::Tensor>& tensor) {
+  if (tensor) check_device_agrees(op, argument, *tensor);
 }
-inline void check_device(const OperatorInfo& op, const std::optional<at::Tensor>& tensor) {
-  if (tensor) check_device_agrees(op, *tensor, false);
+inline void check_device(const OperatorInfo& op, size_t argument,
+                         const at::ITensorListRef& tensors) {
+  for (const at::Tensor& tensor : tensors) check_device_agrees(op, argument, tensor);
 }
-inline void check_device(const OperatorInfo& op, const at::ITensorListRef& tensors) {
-  for (const at::Tensor& tensor : tensors) check_device_agrees(op, tensor, false);
-}
-inline void check_device(const OperatorInfo& op, const at::TensorList& tensors) {
-  for (const at::Tensor& tensor : tensors) check_device_agrees(op, tensor, false);
+inline void check_device(const OperatorInfo& op, size_t argument, const at::TensorList& tensors) {
+  for (const at::Tensor& tensor : tensors) check_device_agrees(op, argument, tensor);
 }
 template <class Plain>
-void check_device(const OperatorInfo&, const Plain&) {}
+void check_device(const OperatorInfo&, size_t, const Plain&) {}
 
 // The first argument taken by mutable reference: what an in-place or out= operator returns.
 template <class... Arguments>
@@ -122,19 +126,29 @@ struct Results<std::tuple<Tensors...>> {
   }
 };
 
-template <class Operator, class Signature = typename Operator::schema>
-struct Unboxed;
+template <class Plain>
+bool has_special_key(const Plain&) {
+  return false;
+}
 
-template <class Operator, class R, class... Arguments>
-struct Unboxed<Operator, R(Arguments...)> {
-  static R kernel(Arguments... arguments) {
-    static const OperatorInfo& op = operator_info(Operator::name, Operator::overload_name);
+// A call of an operator of this signature.
+template <class Signature>
+struct UnboxedCall;
+
+template <class R, class... Arguments>
+struct UnboxedCall<R(Arguments...)> {
+  using Handle = c10::TypedOperatorHandle<R(Arguments...)>;
+
+  static R run(const OperatorInfo& op, const Handle& handle, Arguments... arguments) {
     Call call(op);
     (call.inspect(arguments), ...);
     const DispatchMode mode = call.dispatch_mode();
     if (mode == DispatchMode::kMeta)
-      return Operator::redispatch(c10::DispatchKeySet(c10::DispatchKey::Meta), arguments...);
-    if (!call.all_lazy() && !op.takes_cpu_tensors) (check_device(op, arguments), ...);
+      return handle.redispatch(c10::DispatchKeySet(c10::DispatchKey::Meta), arguments...);
+    if (!call.all_lazy() && !op.takes_cpu_tensors) {
+      size_t argument = 0;
+      (check_device(op, argument++, arguments), ...);
+    }
     constexpr bool kReturnsArgument = std::is_same_v<R, at::Tensor&>;
     if (mode == DispatchMode::kTraced) {
       OpenOperation& operation = call.begin();
@@ -148,38 +162,41 @@ struct Unboxed<Operator, R(Arguments...)> {
       }
     }
     if constexpr (kReturnsArgument) {
-      run(call, arguments...);
+      run_at_the_call(call, handle, arguments...);
       call.complete([&] { call.record_argument(size_t(op.returned_arguments[0])); });
       return returned_argument(static_cast<Arguments>(arguments)...);
     } else {
-      auto inner = run(call, arguments...);
+      auto inner = run_at_the_call(call, handle, arguments...);
       return call.complete([&] { return Results<R>::wrap(call, std::move(inner)); });
     }
   }
 
  private:
-  static R run(Call& call, Arguments... arguments) {
+  static R run_at_the_call(Call& call, const Handle& handle, Arguments... arguments) {
     const StepThreadState state;
     const DispatchedOperation dispatched(call.op());
     const CollectWarnings collected(call.warnings());
-    return Operator::redispatch(inner_keys(), inner_argument(static_cast<Arguments>(arguments))...);
+    return run_inner(handle, inner_argument(static_cast<Arguments>(arguments))...);
+  }
+  // Not for what lists hold, as for boxed calls.
+  static R run_inner(const Handle& handle, Arguments... inner) {
+    if ((has_special_key(inner) || ...)) [[unlikely]]
+      return handle.call(static_cast<Arguments>(inner)...);
+    return handle.redispatch(inner_keys(), static_cast<Arguments>(inner)...);
   }
 };
 
-// Registers Kernel<Operator>::kernel for each operator.
-template <template <class...> class Kernel, class... Operators>
-void register_kernels(torch::Library& library) {
-  const auto add = [&]<class Operator>(Operator) {
-    const std::string overload = Operator::overload_name;
-    const std::string name = Operator::name + (overload.empty() ? "" : "." + overload);
-    library.impl(name.c_str(), &Kernel<Operator>::kernel);
-  };
-  (add(Operators{}), ...);
-}
+// The kernel of an operator that is known where this is compiled.
+template <class Operator, class Signature = typename Operator::schema>
+struct Unboxed;
 
-template <class... Operators>
-void register_unboxed(torch::Library& library) {
-  register_kernels<Unboxed, Operators...>(library);
-}
+template <class Operator, class R, class... Arguments>
+struct Unboxed<Operator, R(Arguments...)> {
+  static R kernel(Arguments... arguments) {
+    static const OperatorInfo& op = operator_info(Operator::name, Operator::overload_name);
+    static const auto handle = op.handle.typed<R(Arguments...)>();
+    return UnboxedCall<R(Arguments...)>::run(op, handle, static_cast<Arguments>(arguments)...);
+  }
+};
 
 }  // namespace torch_lazy

@@ -14,6 +14,7 @@
 #include "base/warn.h"
 #include "ir/argument_constant.h"
 #include "ops/effects_check.h"
+#include "ops/special_keys.h"
 #include "ops/thread_state.h"
 #include "plan/step_range.h"
 #include "profile/running_window.h"
@@ -22,10 +23,6 @@ namespace torch_lazy {
 namespace {
 
 using Kind = OutputMetadata::Kind;
-
-// Tensors with one of these keys need kernels above the backend's.
-constexpr c10::DispatchKeySet kSpecialKeys({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative,
-                                            c10::DispatchKey::ZeroTensor});
 
 // An alias of the tensor that carries the flags the operand was passed with.
 at::Tensor pass_with_flags(const at::Tensor& tensor, uint8_t flags) {
@@ -43,8 +40,7 @@ void report_effects(const std::string& contradiction) {
 }
 
 bool plain(const Step& step, const Operand& operand, const at::Tensor& tensor) {
-  return (tensor.key_set() & kSpecialKeys).empty() && (operand.flags & ~kPassAsIs) == 0 &&
-         step.rebound.empty();
+  return !has_special_key(tensor) && (operand.flags & ~kPassAsIs) == 0 && step.rebound.empty();
 }
 
 }  // namespace
@@ -132,7 +128,7 @@ at::Tensor StepRunner::special(const Step& step, const Operand& operand, const a
       std::find(step.rebound.begin(), step.rebound.end(), operand.value) != step.rebound.end();
   if (rebound || (!(operand.flags & kPassAsIs) && operand.flags != has))
     passed = pass_with_flags(tensor, operand.flags);
-  special_ |= !(passed.key_set() & kSpecialKeys).empty();
+  special_ |= has_special_key(passed);
   return passed;
 }
 
@@ -222,7 +218,7 @@ void run_below_autograd(const c10::OperatorHandle& op, torch::jit::Stack* stack)
   const c10::ArrayRef<c10::IValue> arguments(stack->data() + stack->size() - count, count);
   const bool special =
       std::any_of(arguments.begin(), arguments.end(), [](const c10::IValue& value) {
-        return value.isTensor() && !(value.toTensor().key_set() & kSpecialKeys).empty();
+        return value.isTensor() && has_special_key(value.toTensor());
       });
   const size_t base = stack->size() - count;
   std::optional<EffectsCheck> check;

@@ -1,11 +1,14 @@
-// Which operators the boxed kernel takes.
+// Which operators have a kernel of this device, and whether it is boxed.
 //
 // The fallback catches operators without a composite kernel. A CompositeExplicitAutograd kernel
 // hides an operator from the fallback: it would run on lazy tensors and take them apart, and
 // composite view kernels would make plain TensorImpls. So all of those are registered by name,
-// except the few below. A CompositeImplicitAutograd kernel takes an operator apart above autograd,
-// on the CPU too, unless the CPU has a kernel of its own.
+// except the few below, and whatever has a typed kernel, which the fallback would box. A
+// CompositeImplicitAutograd kernel takes an operator apart above autograd, on the CPU too, unless
+// the CPU has a kernel of its own.
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "base/immortal_library.h"
 #include "base/without_gil.h"
@@ -14,8 +17,8 @@
 #include "device/dispatched_operation.h"
 #include "device/lazy_storage.h"
 #include "device/new_operators.h"
-#include "device/past_autograd.h"
 #include "device/register.h"
+#include "device/typed_operators.h"
 #include "ops/attention_operator.h"
 #include "ops/cudnn_rnn_operator.h"
 #include "ops/one_hot_operator.h"
@@ -24,8 +27,6 @@
 
 namespace torch_lazy {
 namespace {
-
-constexpr auto kComposite = c10::DispatchKey::CompositeExplicitAutogradNonFunctional;
 
 // Kept composite, or registered elsewhere, each for a reason.
 bool keeps_own_kernel(const std::string& name) {
@@ -94,10 +95,43 @@ bool may_be_cast_in_parts(const c10::OperatorHandle& op) {
          mentions_tensor(op.schema().arguments());
 }
 
-void composite_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
-                      torch::jit::Stack* stack) {
-  if (is_autocast_active()) return op.callBoxedForDispatchKey(kComposite, *stack);
-  boxed_kernel(op, keys, stack);
+bool is_composite(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) ||
+         op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
+}
+
+bool is_whole_on_the_cpu(const c10::OperatorHandle& op) {
+  if (op.hasKernelForDispatchKey(c10::DispatchKey::CPU)) return true;
+  return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) &&
+         !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+}
+
+// Null for an operator that is boxed: only the boxed kernel counts versions.
+const TypedOperators::Kernels* typed_kernels(const TypedOperators& typed,
+                                             const c10::OperatorHandle& op, bool is_cast_in_parts) {
+  if (op.schema().is_mutable() && operator_info(op).counts_versions) return nullptr;
+  const auto* const kernels = typed.find(op);
+  return kernels && kernels->is_composite == is_cast_in_parts ? kernels : nullptr;
+}
+
+void register_typed(const c10::OperatorHandle& op, const TypedOperators::Kernels& kernels) {
+  // For good, as libraries of kernels are.
+  static auto* const registered = new std::vector<c10::RegistrationHandleRAII>;
+  const auto add = [&](c10::DispatchKey key, c10::KernelFunction kernel) {
+    registered->push_back(c10::Dispatcher::singleton().registerImpl(
+        op.operator_name(), key, std::move(kernel), kernels.signature, nullptr, "torch_lazy"));
+  };
+  add(c10::DispatchKey::Lazy, kernels.kernel(op));
+  if (kernels.past_autograd && may_go_past_autograd(op))
+    add(c10::DispatchKey::AutogradLazy, kernels.past_autograd(op));
+}
+
+void register_boxed(const c10::OperatorHandle& op, bool is_cast_in_parts, torch::Library& aten,
+                    torch::Library& autograd) {
+  auto kernel = is_cast_in_parts ? torch::CppFunction::makeFromBoxedFunction<&composite_kernel>()
+                                 : torch::CppFunction::makeFromBoxedFunction<&boxed_kernel>();
+  aten.impl(c10::toString(op.operator_name()).substr(6).c_str(), std::move(kernel));
+  if (!is_cast_in_parts) register_boxed_past_autograd(op, autograd);
 }
 
 torch::Library& library(const char* name_space, c10::DispatchKey key) {
@@ -106,7 +140,7 @@ torch::Library& library(const char* name_space, c10::DispatchKey key) {
 
 }  // namespace
 
-void register_boxed_kernels() {
+void register_operators() {
   library("_", c10::DispatchKey::Lazy)
       .fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_kernel>());
 
@@ -117,36 +151,26 @@ void register_boxed_kernels() {
   register_storage_operators(aten);
   register_random_kernels(aten);
   register_streams(aten);
-  register_hot_operators(aten, autograd);
-  register_pointwise_operators(aten, autograd);
-  register_index_operators(aten, autograd);
-  register_creation_operators(aten);
-  register_view_operators(aten, autograd);
   register_sync_batch_norm(aten);
   register_histogram(aten);
   register_view_autograd(autograd);
 
+  TypedOperators typed;
+  add_typed_operators(typed);
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     if (name.name.rfind("aten::", 0) != 0) continue;
     const auto op = dispatcher.findSchema(name);
     if (!op || op->hasKernelForDispatchKey(c10::DispatchKey::Lazy)) continue;
-    const std::string full =
-        name.name + (name.overload_name.empty() ? "" : "." + name.overload_name);
-    if (may_be_cast_in_parts(*op)) {
-      aten.impl(full.substr(6).c_str(),
-                torch::CppFunction::makeFromBoxedFunction<&composite_kernel>());
+    const bool is_cast_in_parts = may_be_cast_in_parts(*op);
+    if (!is_cast_in_parts &&
+        (!is_whole_on_the_cpu(*op) || keeps_own_kernel(name.name) ||
+         keeps_own_kernel(c10::toString(name)) || !worth_keeping_whole(op->schema())))
       continue;
-    }
-    const bool whole_on_the_cpu =
-        op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)
-            ? op->hasKernelForDispatchKey(c10::DispatchKey::CPU)
-            : op->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
-    if (!whole_on_the_cpu) continue;
-    if (keeps_own_kernel(name.name) || keeps_own_kernel(full) || !worth_keeping_whole(op->schema()))
-      continue;
-    aten.impl(full.substr(6).c_str(), torch::CppFunction::makeFromBoxedFunction<&boxed_kernel>());
-    register_boxed_past_autograd(*op, autograd);
+    if (const auto* const kernels = typed_kernels(typed, *op, is_cast_in_parts))
+      register_typed(*op, *kernels);
+    else if (is_cast_in_parts || is_composite(*op))
+      register_boxed(*op, is_cast_in_parts, aten, autograd);
   }
 }
 
@@ -167,13 +191,13 @@ void register_device() {
   register_guard();
   register_sparse_operators();
   register_nested_operators();
-  register_boxed_kernels();
   watch_for_new_operators();
   register_quantized_operators();
   register_composites();
   register_attention();
   register_recurrent_modules();
   register_collectives();
+  register_operators();  // of all that has no kernel yet
   register_data_parallel_timer();
   register_autocast();
   register_submission_names();
