@@ -56,17 +56,28 @@ def split_arguments(text: str) -> list[str]:
     return [*arguments, text[begin:].strip()] if text.strip() else []
 
 
+def parts_of(schema: str) -> tuple[str, list[str]]:
+    """Result and arguments of a signature."""
+    result, arguments = schema.removesuffix(")").split(" (", 1)
+    return result, split_arguments(arguments)
+
+
 def is_supported(schema: str) -> bool:
-    """Whether device/unboxed.h takes such arguments and makes such results."""
-    result, arguments = schema.rstrip(")").split(" (", 1)
-    return bool(RESULT.fullmatch(result)) and all(
-        ARGUMENT.fullmatch(argument) for argument in split_arguments(arguments)
-    )
+    """Whether device/unboxed.h takes such arguments and makes such results.
+
+    Of tensors that are written it returns the only one.
+    """
+    result, arguments = parts_of(schema)
+    if result == "at::Tensor &" and arguments.count("at::Tensor &") != 1:
+        return False
+    return bool(RESULT.fullmatch(result)) and all(map(ARGUMENT.fullmatch, arguments))
 
 
-def is_out(name: str) -> bool:
+def is_out(name: str, schema: str) -> bool:
     """Whether an operator has an out= argument, by which its C++ function has another name."""
-    return "out" in name.partition(".")[2]
+    result, arguments = parts_of(schema)
+    in_place = name.partition(".")[0].endswith("_")
+    return result == "at::Tensor &" and arguments[-1] == result and not in_place
 
 
 def kinds_of(function: str, headers: dict[str, str]) -> list[str]:
@@ -94,7 +105,9 @@ def operators_by_signature(include: Path) -> dict[tuple[str, str], list[str]]:
             name = match["name"] + ("." + overload if overload else "")
             if not is_supported(schema) or ELSEWHERE.search(name):
                 continue
-            function = match["name"].removeprefix("aten::") + ("_out" if is_out(name) else "")
+            function = match["name"].removeprefix("aten::") + (
+                "_out" if is_out(name, schema) else ""
+            )
             kinds = kinds_of(function, headers)
             if kinds:
                 method = "add_composites" if kinds == [COMPOSITE] else "add"
@@ -102,7 +115,7 @@ def operators_by_signature(include: Path) -> dict[tuple[str, str], list[str]]:
     return {
         key: names
         for key, names in found.items()
-        if len(names) >= LEAST_OUT or not all(map(is_out, names))
+        if len(names) >= LEAST_OUT or not all(is_out(name, key[1]) for name in names)
     }
 
 

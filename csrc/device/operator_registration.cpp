@@ -119,7 +119,8 @@ void register_typed(const c10::OperatorHandle& op, const TypedOperators::Kernels
   static auto* const registered = new std::vector<c10::RegistrationHandleRAII>;
   const auto add = [&](c10::DispatchKey key, c10::KernelFunction kernel) {
     registered->push_back(c10::Dispatcher::singleton().registerImpl(
-        op.operator_name(), key, std::move(kernel), kernels.signature, nullptr, "torch_lazy"));
+        op.operator_name(), key, std::move(kernel), kernels.signature, nullptr,
+        "torch_lazy, " __FILE__));
   };
   add(c10::DispatchKey::Lazy, kernels.kernel(op));
   if (kernels.past_autograd && may_go_past_autograd(op))

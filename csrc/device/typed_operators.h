@@ -9,26 +9,52 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/config.h"
 #include "device/autocast.h"
 #include "device/boxed.h"
 #include "device/past_autograd.h"
+#include "ops/special_keys.h"
 
 namespace torch_lazy {
 
-// The kernel for dispatch key Lazy of one operator.
-template <class Signature>
+// Whether the boxed kernel takes a call: it leaves the choice of the inner kernel to the
+// dispatcher.
+inline bool is_boxed_for(const at::Tensor& tensor) {
+  return has_special_key(tensor);
+}
+inline bool is_boxed_for(const std::optional<at::Tensor>& tensor) {
+  return tensor && has_special_key(*tensor);
+}
+template <class Other>
+bool is_boxed_for(const Other&) {
+  return false;
+}
+
+// The kernel for dispatch key Lazy of one operator; with kIsComposite the boxed kernel that it
+// stands for is composite_kernel.
+template <class Signature, bool kIsComposite>
 class TypedKernel;
 
-template <class R, class... Arguments>
-class TypedKernel<R(Arguments...)> final : public c10::OperatorKernel {
+template <class R, class... Arguments, bool kIsComposite>
+class TypedKernel<R(Arguments...), kIsComposite> final : public c10::OperatorKernel {
  public:
   explicit TypedKernel(const c10::OperatorHandle& op) : handle_(op.typed<R(Arguments...)>()) {}
 
   R operator()(Arguments... arguments) {
+    const bool in_parts = kIsComposite && is_autocast_active();
+    const bool is_checked = config().check_effects.load(std::memory_order_relaxed);
+    if (in_parts || is_checked || (is_boxed_for(arguments) || ...)) [[unlikely]]
+      return boxed(static_cast<Arguments>(arguments)...);
     return UnboxedCall<R(Arguments...)>::run(info(), handle_, static_cast<Arguments>(arguments)...);
   }
 
  private:
+  R boxed(Arguments... arguments) {
+    constexpr auto kKernel = kIsComposite ? &composite_kernel : &boxed_kernel;
+    return c10::impl::BoxedKernelWrapper<R(Arguments...)>::call(
+        c10::BoxedKernel::makeFromFunction<kKernel>(), handle_, c10::DispatchKeySet(),
+        static_cast<Arguments>(arguments)...);
+  }
   // Looked up by the first call: a program calls few of all operators.
   const OperatorInfo& info() {
     const OperatorInfo* known = info_.load(std::memory_order_acquire);
@@ -41,28 +67,6 @@ class TypedKernel<R(Arguments...)> final : public c10::OperatorKernel {
 
   const c10::TypedOperatorHandle<R(Arguments...)> handle_;
   std::atomic<const OperatorInfo*> info_{nullptr};
-};
-
-// The same where composite_kernel is the boxed one.
-template <class Signature>
-class TypedCompositeKernel;
-
-template <class R, class... Arguments>
-class TypedCompositeKernel<R(Arguments...)> final : public c10::OperatorKernel {
- public:
-  explicit TypedCompositeKernel(const c10::OperatorHandle& op) : handle_(op), kernel_(op) {}
-
-  R operator()(c10::DispatchKeySet keys, Arguments... arguments) {
-    if (is_autocast_active()) [[unlikely]]
-      return boxed_.call<R, Arguments...>(handle_, keys, static_cast<Arguments>(arguments)...);
-    return kernel_(static_cast<Arguments>(arguments)...);
-  }
-
- private:
-  const c10::OperatorHandle handle_;
-  const c10::KernelFunction boxed_ =
-      c10::KernelFunction::makeFromBoxedFunction<&composite_kernel>();
-  TypedKernel<R(Arguments...)> kernel_;
 };
 
 // The kernel for dispatch key AutogradLazy of one operator.
@@ -91,17 +95,17 @@ class TypedOperators {
     MakeKernel kernel;
     // Null where no kernel past autograd could count the versions of all that is written.
     MakeKernel past_autograd;
-    bool is_composite;  // `kernel` makes a TypedCompositeKernel
+    bool is_composite;  // as TypedKernel is
   };
 
   // `operators`: qualified names, "aten::add.Tensor".
   template <class Signature>
   void add(std::initializer_list<const char*> operators) {
-    add<TypedKernel<Signature>, Signature>(operators, false);
+    add<Signature, false>(operators);
   }
   template <class Signature>
   void add_composites(std::initializer_list<const char*> operators) {
-    add<TypedCompositeKernel<Signature>, Signature>(operators, true);
+    add<Signature, true>(operators);
   }
 
   // Null where the operator has no such kernels.
@@ -112,13 +116,13 @@ class TypedOperators {
   static c10::KernelFunction make(const c10::OperatorHandle& op) {
     return c10::KernelFunction::makeFromUnboxedFunctor<false, Kernel>(std::make_unique<Kernel>(op));
   }
-  template <class Kernel, class Signature>
-  void add(std::initializer_list<const char*> operators, bool is_composite) {
+  template <class Signature, bool kIsComposite>
+  void add(std::initializer_list<const char*> operators) {
     MakeKernel past_autograd = nullptr;
     if constexpr (PastAutograd<Signature>::kFits)
       past_autograd = &make<TypedPastAutograd<Signature>>;
-    const Kernels kernels{c10::impl::CppSignature::make<Signature>(), &make<Kernel>, past_autograd,
-                          is_composite};
+    const Kernels kernels{c10::impl::CppSignature::make<Signature>(),
+                          &make<TypedKernel<Signature, kIsComposite>>, past_autograd, kIsComposite};
     for (const char* const name : operators) kernels_.emplace(name, kernels);
   }
 

@@ -13,7 +13,6 @@
 #include "device/devices_agree.h"
 #include "device/dispatched_operation.h"
 #include "device/generator.h"
-#include "ops/special_keys.h"
 #include "ops/thread_state.h"
 
 namespace torch_lazy {
@@ -126,11 +125,6 @@ struct Results<std::tuple<Tensors...>> {
   }
 };
 
-template <class Plain>
-bool has_special_key(const Plain&) {
-  return false;
-}
-
 // A call of an operator of this signature.
 template <class Signature>
 struct UnboxedCall;
@@ -176,13 +170,7 @@ struct UnboxedCall<R(Arguments...)> {
     const StepThreadState state;
     const DispatchedOperation dispatched(call.op());
     const CollectWarnings collected(call.warnings());
-    return run_inner(handle, inner_argument(static_cast<Arguments>(arguments))...);
-  }
-  // Not for what lists hold, as for boxed calls.
-  static R run_inner(const Handle& handle, Arguments... inner) {
-    if ((has_special_key(inner) || ...)) [[unlikely]]
-      return handle.call(static_cast<Arguments>(inner)...);
-    return handle.redispatch(inner_keys(), static_cast<Arguments>(inner)...);
+    return handle.redispatch(inner_keys(), inner_argument(static_cast<Arguments>(arguments))...);
   }
 };
 

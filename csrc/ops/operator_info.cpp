@@ -65,8 +65,9 @@ bool fills_new_memory(const c10::FunctionSchema& schema) {
   return !schema.is_mutable() && names->count(schema.name()) > 0;
 }
 
+// What detach_ changes is autograd's alone.
 bool counts_versions(const c10::OperatorHandle& handle, const Effects& effects) {
-  return effects.writes_any() &&
+  return effects.writes_any() && handle.schema().name() != "aten::detach_" &&
          !handle.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView) &&
          handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
 }

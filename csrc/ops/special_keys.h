@@ -1,7 +1,7 @@
 // Keys of tensors that need kernels above the backend's.
 #pragma once
 
-#include <ATen/core/TensorBase.h>
+#include <ATen/core/Tensor.h>
 #include <c10/core/DispatchKeySet.h>
 
 namespace torch_lazy {
@@ -11,7 +11,7 @@ constexpr c10::DispatchKeySet kSpecialKeys({c10::DispatchKey::Conjugate, c10::Di
 
 // Whether the dispatcher itself has to choose the tensor's kernel: for some operators these keys
 // fall through.
-inline bool has_special_key(const at::TensorBase& tensor) {
+inline bool has_special_key(const at::Tensor& tensor) {
   return !(tensor.key_set() & kSpecialKeys).empty();
 }
 

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 import torch
-from behaviour import hot, run_script, synchronize
+from behaviour import EXECUTION_DEVICE, hot, run_script, synchronize
 
 import torch_lazy
 
@@ -76,6 +76,22 @@ def test_an_operator_that_writes_what_its_schema_does_not_say_is_named(device, s
         synchronize()
 
     assert any("torch_lazy_test_liar" in str(w.message) for w in caught)
+
+
+@pytest.mark.recording
+def test_an_operator_of_pytorchs_that_writes_what_it_should_not_is_named(device, setting):
+    def liar(x, p, dim, most):
+        return x.add_(1).clone()
+
+    setting("check_effects", True)
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        library.impl("renorm", liar, EXECUTION_DEVICE.upper())
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            torch.renorm(torch.zeros(3, 3).to(device), 2, 0, 1.0)
+            synchronize()
+
+    assert any("aten::renorm" in str(w.message) for w in caught)
 
 
 LOOP = """

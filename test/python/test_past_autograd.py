@@ -35,6 +35,20 @@ def test_writes_count_versions_with_and_without_gradients(device):
     assert each_run(program, device) == [program("cpu")] * 4
 
 
+def test_changes_of_metadata_count_versions_as_in_eager(device):
+    def program(where):
+        versions = []
+        for change in ("detach_", "squeeze_", "t_", "unsqueeze_", "resize_"):
+            x = torch.ones(2, 2).to(where)
+            arguments = {"unsqueeze_": (0,), "resize_": ((4, 4),)}.get(change, ())
+            with torch.inference_mode():
+                getattr(x, change)(*arguments)
+            versions.append(x._version)
+        return versions
+
+    assert each_run(program, device) == [program("cpu")] * 4
+
+
 def test_versions_of_what_an_operator_fills_are_the_cpus(device):
     def program(where):
         x = torch.ones(3).to(where).requires_grad_()

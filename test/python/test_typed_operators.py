@@ -59,6 +59,17 @@ def test_operators_without_a_kernel_for_the_cpu_are_left_out(generator, tmp_path
     assert generator.operators_by_signature(tmp_path) == {}
 
 
+def test_signatures_of_few_operators_with_out_arguments_are_left_out(generator, tmp_path):
+    out = "at::Tensor & (const at::Tensor &, at::Tensor &)"
+    for i in range(generator.LEAST_OUT):
+        assert generator.operators_by_signature(tmp_path) == {}
+        name = f"f{i}.grad_input"
+        write_header(tmp_path, f"f{i}", {name: out}, cpu=f"at::Tensor & f{i}_out(...);")
+
+    ((method, schema),) = generator.operators_by_signature(tmp_path)
+    assert (method, schema) == ("add", out)
+
+
 def test_composites_are_told_apart(generator, tmp_path):
     composite = {"compositeexplicitautogradnonfunctional": "at::Tensor t_copy(...);"}
     write_header(tmp_path, "t_copy", {"t_copy": UNARY}, **composite)
@@ -75,6 +86,7 @@ def test_composites_are_told_apart(generator, tmp_path):
         "void (at::TensorList)",
         "at::Tensor (const at::Tensor &, at::Storage)",
         "at::Tensor (const at::Tensor &, at::DimnameList)",
+        "at::Tensor & (const at::Tensor &, at::Tensor &, at::Tensor &)",
     ],
 )
 def test_what_has_no_unboxed_form_is_left_out(generator, schema):
@@ -98,8 +110,9 @@ def test_sources_that_are_equal_are_not_written_again(generator, tmp_path):
 def test_kernels_are_unboxed(name):
     registered = torch._C._dispatch_dump(f"aten::{name}")
 
-    (kernel,) = (line for line in registered.splitlines() if line.startswith("Lazy: "))
-    assert "[ boxed unboxed ]" in kernel
+    for key in ("Lazy", "AutogradLazy"):
+        (kernel,) = (line for line in registered.splitlines() if line.startswith(f"{key}: "))
+        assert "[ boxed unboxed ]" in kernel
 
 
 def test_parts_of_composites_are_cast(device):
