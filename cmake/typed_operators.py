@@ -25,7 +25,7 @@ COMPOSITE = "compositeexplicitautogradnonfunctional"
 RESULT = re.compile(
     r"at::Tensor( &)?|::std::vector<at::Tensor>|::std::tuple<at::Tensor(,at::Tensor)+>"
 )
-# Arguments that it takes: all else is named by hand or boxed.
+# Arguments that it takes: operators with others are boxed.
 ARGUMENT = re.compile(
     r"(const )?at::Tensor &|const ::std::optional<at::Tensor> &|at::TensorList"
     r"|const at::ITensorListRef &|const c10::List<::std::optional<at::Tensor>> &"
@@ -121,21 +121,25 @@ def operators_by_signature(include: Path) -> dict[tuple[str, str], list[str]]:
 
 def source(part: int, count: int, found: dict[tuple[str, str], list[str]]) -> str:
     """The source number `part` of `count`; the first one calls the others."""
-    declarations = "".join(
-        f"void add_typed_operators_{i}(TypedOperators& operators);\n" for i in range(1, count)
-    )
-    calls = "".join(f"  add_typed_operators_{i}(operators);\n" for i in range(1, count))
-    name = f"add_typed_operators_{part}" if part else "add_typed_operators"
-    added = ""
+    name = "add_typed_operators"
+    others = [f"{name}_{i}" for i in range(1, count)]
+    lines = []
     for method, signature in sorted(found)[part::count]:
         names = ", ".join(f'"{operator}"' for operator in found[method, signature])
-        added += f"  operators.{method}<{signature}>({{{names}}});\n"
+        lines.append(f"operators.{method}<{signature}>({{{names}}});")
+    if part == 0:
+        declared = others
+        lines += [f"{other}(operators);" for other in others]
+    else:
+        name = others[part - 1]
+        declared = [name]
+    declarations = "".join(f"void {each}(TypedOperators& operators);\n" for each in declared)
+    body = "".join(f"  {line}\n" for line in lines)
     return (
         "// Made by cmake/typed_operators.py of PyTorch's headers.\n"
         '#include "device/typed_operators.h"\n\n'
-        "namespace torch_lazy {\n\n"
-        f"{declarations if not part else f'void {name}(TypedOperators& operators);'}\n"
-        f"void {name}(TypedOperators& operators) {{\n{added}{'' if part else calls}}}\n\n"
+        f"namespace torch_lazy {{\n\n{declarations}\n"
+        f"void {name}(TypedOperators& operators) {{\n{body}}}\n\n"
         "}  // namespace torch_lazy\n"
     )
 
