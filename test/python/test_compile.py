@@ -70,6 +70,18 @@ def test_losses_of_a_compiled_optimizer_step_are_the_cpus(device):
     torch.testing.assert_close(found, train("cpu"), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("where", ["cpu", "lazy"])
+def test_a_step_of_an_optimizer_is_traced_as_where_the_device_is_not_loaded(where):
+    net = nn.Linear(3, 4).to(where)
+    step = torch.compile(torch.optim.Adam(net.parameters()).step, backend="aot_eager")
+    net(torch.ones(2, 3, device=where)).sum().backward()
+
+    step()
+
+    (of_pytorch,) = COUNTERS["graph_break"]  # one that optimizers ask for
+    assert "torch._dynamo.graph_break()" in of_pytorch
+
+
 def test_batches_of_other_sizes_are_compiled_once_more_and_no_more(device):
     found = train(device, torch.compile, sizes=(8, 9, 10, 11, 12))
 

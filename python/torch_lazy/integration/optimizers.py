@@ -50,6 +50,9 @@ def _with_lazy_where_listed(original: Callable[..., list[str]]) -> Callable[...,
         listed = original(*args, **kwargs)
         return [*listed, "lazy"] if _C.chosen_execution_device() in listed else listed
 
+    # As torch.compiler.assume_constant_result would, which imports the compiler: Dynamo, which
+    # traces optimizers, does not know how to trace a question to the extension module.
+    devices._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return devices
 
 
