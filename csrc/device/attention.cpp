@@ -22,6 +22,7 @@
 #include <ATen/ops/scaled_dot_product_attention_native.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
+#include <torch/version.h>
 
 #include <cmath>
 #include <limits>
@@ -126,9 +127,23 @@ Tensor cuda_attention(SDPBackend choice, const Tensor& query, const Tensor& key,
   return output.size(-1) == features ? output : output.slice(-1, 0, features);
 }
 
+// From 2.14 on PyTorch takes three dimensions for a batch of one, which its kernels have to see.
+constexpr bool kTakesThreeDimensions = TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 14;
+
+// A mask of fewer dimensions in front of which all batches and heads share it, with all four.
+Mask of_all_dimensions(Mask mask) {
+  while (is_given(mask) && mask->dim() < 4) mask = mask->unsqueeze(0);
+  return mask;
+}
+
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Mask& mask, double dropout_p, bool is_causal,
                                     std::optional<double> scale, bool enable_gqa) {
+  if (kTakesThreeDimensions && query.dim() == 3 && key.dim() == 3 && value.dim() == 3)
+    return scaled_dot_product_attention(query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0),
+                                        of_all_dimensions(mask), dropout_p, is_causal, scale,
+                                        enable_gqa)
+        .squeeze(0);
   const bool all_lazy =
       is_lazy(query) && is_lazy(key) && is_lazy(value) && (!is_given(mask) || is_lazy(*mask));
   // Whatever is wrong with the arguments is told by PyTorch's own function, which then takes the

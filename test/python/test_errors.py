@@ -316,7 +316,7 @@ FACTORS = [
     torch.linalg.svdvals,
     torch.linalg.pinv,
     torch.linalg.cholesky,
-    torch.cholesky,
+    torch.ops.aten.cholesky,
 ]
 
 
