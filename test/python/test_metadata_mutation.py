@@ -138,17 +138,37 @@ def test_out_does_not_part_a_window_where_what_is_read_is_given_twice(device):
     assert deferred(step) == 2
 
 
+@pytest.mark.recording
+def test_out_does_not_part_a_window_where_it_is_read_too(device):
+    x = torch.arange(4.0).to(device)
+
+    def step():
+        greatest = x * 2
+        torch.maximum(greatest, x + 3, out=greatest)
+        return greatest + 1
+
+    expected = torch.maximum(x.cpu() * 2, x.cpu() + 3) + 1
+    for _ in range(4):
+        same(step().cpu(), expected)
+        wait_for_compiles()
+    assert deferred(step) == 4
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
 def test_out_that_is_read_too_is_as_on_the_cpu(device):
     def program(where):
         x = torch.arange(4.0).reshape(2, 2).to(where)
         torch.mm(x, x.clone(), out=x[:])
         torch.add(x, 1, out=x)
+        torch.cumsum(x, 0, out=x)
+        sums = x.clone()
+        torch.sum(sums, 0, out=sums)
         values = torch.empty(2, device=where)
         try:
             torch.max(x, 1, out=(values, values))
         except RuntimeError as error:
-            return x, str(error)
-        return x, values
+            return x, sums, str(error)
+        return x, sums, values
 
     same_on(device, program)
 
