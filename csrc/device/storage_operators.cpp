@@ -8,6 +8,7 @@
 #include <c10/core/impl/COW.h>
 
 #include "base/fork.h"
+#include "base/immortal_library.h"
 #include "device/dispatched_operation.h"
 #include "device/register.h"
 #include "device/stand_in.h"
@@ -155,7 +156,11 @@ void register_storage_operators(torch::Library& library) {
   library.impl("set_.source_Storage_storage_offset", set_source_storage_with_offset);
   library.impl("set_", set_empty);
   library.impl("_lazy_clone", lazy_clone);
-  library.impl("_has_compatible_shallow_copy_type", has_compatible_shallow_copy_type);
+  // For autograd too, whose fallback would ask a view for its gradient function: where that cannot
+  // be made any more, data may be given to it all the same.
+  for (const auto key : {c10::DispatchKey::Lazy, c10::DispatchKey::AutogradLazy})
+    immortal_library(torch::Library::IMPL, "aten", key)
+        .impl("_has_compatible_shallow_copy_type", has_compatible_shallow_copy_type);
 }
 
 }  // namespace torch_lazy

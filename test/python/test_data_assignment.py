@@ -180,6 +180,18 @@ def test_conjugated_and_negated_views_can_be_given_as_data(device):
     same(tensor.clone().cpu(), values.conj().imag.clone())
 
 
+def test_data_can_be_given_to_a_view_that_has_no_gradient_any_more(device):
+    parameter = torch.ones(4, 3, device=device, requires_grad=True)
+    rows, _ = parameter.chunk(2)
+    part = rows.as_strided([3], [4], 2)
+    with torch.no_grad():
+        rows.mul_(2)
+
+    part.data = torch.zeros(2, 2, device=device)
+
+    assert part.shape == (2, 2)
+
+
 def test_data_given_in_inference_mode_leaves_a_tensor_that_can_be_trained(device):
     def program(where):
         weight, data = torch.zeros(6, requires_grad=True), torch.arange(6.0).to(where)
