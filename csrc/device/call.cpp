@@ -29,14 +29,16 @@ Call::~Call() {
   arguments_.poison_again();
 }
 
-// An operation may have resized, transposed or moved what it wrote to. The lock is not held: a
-// storage that is dropped here takes it too.
+// An operation may have resized, transposed or moved what it wrote to, which may be given once more
+// to be read. The lock is not held: a storage that is dropped here takes it too.
 void Call::take_over_arguments() {
   const auto& tensors = arguments_.tensors();
   changed_.resize(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
-    changed_[i] = tensors[i] && tensors[i]->take_over_inner_metadata();
-    if (changed_[i]) tensors[i]->binding = {};
+    if (!tensors[i] || !tensors[i]->take_over_inner_metadata()) continue;
+    tensors[i]->binding = {};
+    for (size_t same = i; same < tensors.size(); ++same)
+      changed_[same] |= tensors[same] == tensors[i];
   }
 }
 

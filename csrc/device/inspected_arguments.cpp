@@ -221,19 +221,19 @@ void InspectedArguments::poison_again() {
 // An argument may be given twice. Where one of the two is resized or moved, only running it shows
 // what the other becomes.
 bool InspectedArguments::rebinds_twice() const {
-  // Beside out= arguments, which come last, what is only read may be given twice. A pointwise
-  // operator does not resize what it reads, too: others make what eager makes of their operand.
+  // Beside out= arguments, which come last, what is only read may be given twice. An operand of a
+  // pointwise operator may be its out= too: others give what they find of it once they have begun.
   const auto may_be_rebound = [&](size_t tensor) {
     const auto& arguments = op_.handle.schema().arguments();
     const auto out = std::ranges::find_if(arguments, &c10::Argument::is_out);
     return out == arguments.end() || tensor >= start(size_t(out - arguments.begin()));
   };
-  const auto is_kept = [&](size_t tensor) {
+  const auto is_read_first = [&](size_t tensor) {
     return !may_be_rebound(tensor) && op_.handle.hasTag(at::Tag::pointwise);
   };
   for (size_t i = 0; i < tensors_.size(); ++i)
     for (size_t j = 0; j < i; ++j)
-      if (tensors_[i] && tensors_[i] == tensors_[j] && may_be_rebound(i) && !is_kept(j))
+      if (tensors_[i] && tensors_[i] == tensors_[j] && may_be_rebound(i) && !is_read_first(j))
         return true;
   return false;
 }

@@ -155,6 +155,20 @@ def test_out_does_not_part_a_window_where_it_is_read_too(device):
 
 
 @pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+@pytest.mark.filterwarnings("ignore:backend 'cpu' does not compile a window")
+def test_out_that_is_read_too_and_is_resized_is_as_on_the_cpu(device):
+    """A composite of pointwise operators, of which the last resizes it."""
+
+    def program(where):
+        exponent = torch.tensor([2.0, 3.0]).to(where) * 1
+        first = exponent[:1]
+        torch.ldexp(torch.ones(3, 1, device=where), exponent, out=exponent)
+        return exponent, first + 0, exponent + 1
+
+    same_on(device, program)
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
 def test_out_that_is_read_too_is_as_on_the_cpu(device):
     def program(where):
         x = torch.arange(4.0).reshape(2, 2).to(where)
