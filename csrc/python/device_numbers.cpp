@@ -5,7 +5,6 @@
 // object that torch.overrides and Dynamo know.
 #include "python/device_numbers.h"
 
-#include <ATen/DeviceAccelerator.h>
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/python_numbers.h>
@@ -13,6 +12,7 @@
 #include <array>
 #include <utility>
 
+#include "python/machines_accelerator.h"
 #include "python/method_entry.h"
 
 namespace py = pybind11;
@@ -33,11 +33,6 @@ std::array<Function, kMostFunctions> functions;
 size_t function_count = 0;
 
 newfunc original_new_device = nullptr;
-
-// Asked only for arguments that are PyTorch's own to refuse: it may look for a driver.
-bool has_accelerator() {
-  return at::accelerator::getAccelerator(/*checked=*/false).has_value();
-}
 
 // Device lazy of that number; nothing where PyTorch knows what the argument means, or refuses it
 // with good reason.
@@ -140,6 +135,7 @@ void accept_numbers_in_constructor() {
 void bind_device_numbers(py::module_& module) {
   module.def("accept_device_numbers", &accept_device_numbers);
   module.def("accept_numbers_in_constructor", &accept_numbers_in_constructor);
+  module.def("has_accelerator", &has_accelerator);
 }
 
 }  // namespace torch_lazy

@@ -10,10 +10,12 @@ from behaviour import run_script
 from test_fake_cuda import run_on_device
 from torch.utils._device import _device_constructors
 
+from torch_lazy.integration.accelerator import machines_accelerator
+
 pytestmark = [
     pytest.mark.recording,
     pytest.mark.skipif(
-        torch._C._accelerator_getAccelerator() is not None,
+        machines_accelerator() is not None,
         reason="a number means the accelerator that this machine has, as without the plugin",
     ),
 ]

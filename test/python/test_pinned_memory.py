@@ -9,10 +9,12 @@ import torch
 from behaviour import same
 from torch.utils.data import DataLoader, TensorDataset
 
+from torch_lazy.integration.accelerator import machines_accelerator
+
 pytestmark = [
     pytest.mark.recording,
     pytest.mark.skipif(
-        torch._C._accelerator_getAccelerator() is not None,
+        machines_accelerator() is not None,
         reason="memory is pinned for the accelerator that this machine has, as without the plugin",
     ),
 ]

@@ -16,8 +16,17 @@ from typing import Any
 
 import torch
 
-# The machine's own, whatever torch.accelerator is made to mean.
-machines_accelerator = torch._C._accelerator_getAccelerator
+_pytorchs_accelerator = torch._C._accelerator_getAccelerator
+
+
+def machines_accelerator() -> torch.device | None:
+    """The machine's own, whatever ``torch.accelerator`` is made to mean.
+
+    There is none where PyTorch was built for one that the machine has not.
+    """
+    from torch_lazy import _C
+
+    return _pytorchs_accelerator() if _C.has_accelerator() else None
 
 
 def _chosen() -> bool:
@@ -33,7 +42,7 @@ def _lazy() -> ModuleType:
 
 
 def _accelerator() -> torch.device | None:
-    return torch.device("lazy") if _chosen() else machines_accelerator()
+    return torch.device("lazy") if _chosen() else _pytorchs_accelerator()
 
 
 def _device_stats(index: int) -> dict[str, Any]:
