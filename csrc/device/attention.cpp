@@ -147,13 +147,15 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   const bool all_lazy =
       is_lazy(query) && is_lazy(key) && is_lazy(value) && (!is_given(mask) || is_lazy(*mask));
   // Whatever is wrong with the arguments is told by PyTorch's own function, which then takes the
-  // math path: no fused kernel is registered for device lazy.
+  // math path: no fused kernel is registered for device lazy. Nor is one asked where there is
+  // nothing to attend to.
   const bool mask_fits = !is_given(mask) || mask->scalar_type() == c10::ScalarType::Bool ||
                          mask->scalar_type() == c10::ScalarType::Float ||
                          mask->dtype() == query.dtype();
-  const bool may_fuse = all_lazy && query.dim() == 4 && key.dim() == 4 && value.dim() == 4 &&
-                        !(is_causal && is_given(mask)) && query.dtype() == key.dtype() &&
-                        query.dtype() == value.dtype() && mask_fits;
+  const bool has_elements = query.numel() > 0 && key.numel() > 0 && value.numel() > 0;
+  const bool may_fuse = all_lazy && has_elements && query.dim() == 4 && key.dim() == 4 &&
+                        value.dim() == 4 && !(is_causal && is_given(mask)) &&
+                        query.dtype() == key.dtype() && query.dtype() == value.dtype() && mask_fits;
   const bool on_cuda = execution_device().key == c10::DispatchKey::CUDA;
   const SDPBackend choice =
       may_fuse ? attention_choice(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa)

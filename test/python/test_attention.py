@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from behaviour import hot, losses_of_training
+from behaviour import hot, losses_of_training, same_on
 
 BATCH, HEADS, FEATURES = 2, 4, 32
 
@@ -68,3 +68,38 @@ def test_attention_trained_for_some_steps_follows_the_cpu():
         return losses_of_training(device, layer, x, lr=0.05, steps=12)
 
     torch.testing.assert_close(train("lazy"), train("cpu"), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys"),
+    [
+        ((0, 4, 5, 8), (0, 4, 5, 8)),
+        ((1, 0, 5, 8), (1, 0, 5, 8)),
+        ((0, 5, 8), (0, 5, 8)),
+        ((2, 4, 0, 8), (2, 4, 3, 8)),
+        ((2, 4, 3, 8), (2, 4, 0, 8)),
+        ((2, 4, 3, 0), (2, 4, 3, 0)),
+    ],
+    ids=["batches", "heads", "batches of 3 dimensions", "queries", "keys", "features"],
+)
+def test_attention_without_elements_is_the_cpus(device, queries, keys):
+    def program(where):
+        query = torch.ones(queries, device=where, requires_grad=True)
+        key = torch.ones(keys, device=where)
+        result = F.scaled_dot_product_attention(query, key, key)
+        return result.detach(), *torch.autograd.grad(result.sum(), query)
+
+    same_on(device, program)
+
+
+def test_attention_of_three_dimensions_is_the_cpus(device):
+    def program(where):
+        query, key, mask = (
+            torch.linspace(-1, 1, 4 * rows * columns).view(4, rows, columns).to(where)
+            for rows, columns in ((3, 8), (6, 8), (3, 6))
+        )
+        query.requires_grad_()
+        result = F.scaled_dot_product_attention(query, key, key, attn_mask=mask[0] > 0)
+        return result.detach(), *torch.autograd.grad(result.square().sum(), query)
+
+    same_on(device, program)
