@@ -13,6 +13,7 @@
 #include <optional>
 #include <string_view>
 
+#include "backend/machine_devices.h"
 #include "backend/shared_cpu.h"
 #include "base/config.h"
 #include "base/fork.h"
@@ -121,7 +122,7 @@ ExecutionDevice describe(c10::DeviceType type) {
   device.has_generators = has_generators(type);
   device.guard = c10::impl::getDeviceGuardImpl(type);
   device.count = device.guard->deviceCount();
-  TORCH_CHECK(device.count > 0, "device lazy is to live on device ", name,
+  TORCH_CHECK(device.count > 0 && machine_may_have(type), "device lazy is to live on device ", name,
               ", of which this machine has none: choose another by torch.lazy.config.device");
   return device;
 }

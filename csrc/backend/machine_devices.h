@@ -1,11 +1,23 @@
-// Whether the machine has an accelerator that PyTorch was built for.
+// Whether the machine has the devices that PyTorch was built for.
+//
+// PyTorch names the accelerator that it was built for on any machine, and guards of fake tensors
+// count devices that are not there: the PyTorch for CUDA, which most people install, does so
+// without a GPU, too. What is asked here is whether there is a driver. Nothing is initialized to
+// find out, since a process may fork after it was asked.
+//
+// Threads: any.
 #pragma once
+
+#include <c10/core/DeviceType.h>
+
+#include "base/api.h"
 
 namespace torch_lazy {
 
-// PyTorch names the accelerator that it was built for on any machine: the one for CUDA, which most
-// people install, on those without a GPU, too, where it then raises. Nothing is initialized to find
-// out, since a process may fork after it was asked. Any thread.
-bool has_accelerator();
+// Whether devices of the type may be there. Only of NVIDIA's it is known that they are not.
+bool machine_may_have(c10::DeviceType type);
+
+// Whether PyTorch has an accelerator here.
+TORCH_LAZY_MODULE_API bool machine_has_accelerator();
 
 }  // namespace torch_lazy

@@ -12,7 +12,7 @@
 #include <array>
 #include <utility>
 
-#include "python/machines_accelerator.h"
+#include "backend/machine_devices.h"
 #include "python/method_entry.h"
 
 namespace py = pybind11;
@@ -37,7 +37,7 @@ newfunc original_new_device = nullptr;
 // Device lazy of that number; nothing where PyTorch knows what the argument means, or refuses it
 // with good reason.
 py::object lazy_device_of(PyObject* number) {
-  if (!number || !THPUtils_checkLong(number) || has_accelerator()) return {};
+  if (!number || !THPUtils_checkLong(number) || machine_has_accelerator()) return {};
   const int64_t index = THPUtils_unpackLong(number);
   if (index < 0 || !std::in_range<c10::DeviceIndex>(index)) return {};
   return py::reinterpret_steal<py::object>(
@@ -79,7 +79,7 @@ PyObject* call(const Function& function, PyObject* self, PyObject* args, PyObjec
     changed_kwargs["device"] = device;
     kwargs = changed_kwargs.ptr();
   }
-  if (named(kwargs, pin_memory_name()) == Py_True && !has_accelerator()) {
+  if (named(kwargs, pin_memory_name()) == Py_True && !machine_has_accelerator()) {
     changed_kwargs = py::reinterpret_steal<py::object>(PyDict_Copy(kwargs));
     changed_kwargs["pin_memory"] = false;
     kwargs = changed_kwargs.ptr();
@@ -135,7 +135,7 @@ void accept_numbers_in_constructor() {
 void bind_device_numbers(py::module_& module) {
   module.def("accept_device_numbers", &accept_device_numbers);
   module.def("accept_numbers_in_constructor", &accept_numbers_in_constructor);
-  module.def("has_accelerator", &has_accelerator);
+  module.def("machine_has_accelerator", &machine_has_accelerator);
 }
 
 }  // namespace torch_lazy

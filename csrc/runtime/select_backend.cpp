@@ -14,6 +14,7 @@
 
 #include "backend/execution_device.h"
 #include "backend/load_library.h"
+#include "backend/machine_devices.h"
 #include "backend/registry.h"
 #include "base/config.h"
 #include "base/fork.h"
@@ -115,6 +116,7 @@ bool lives_on_cuda() {
     return device == "cuda" || device.starts_with("cuda:");
   // ROCm takes CUDA's name for its devices.
   return c10::impl::hasDeviceGuardImpl(c10::kCUDA) && !at::Context::hasROCM() &&
+         machine_may_have(c10::kCUDA) &&
          c10::impl::getDeviceGuardImpl(c10::kCUDA)->deviceCount() > 0;
 }
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import torch
 
+from torch_lazy import _C
+
 _pytorchs_accelerator = torch._C._accelerator_getAccelerator
 
 
@@ -24,9 +26,7 @@ def machines_accelerator() -> torch.device | None:
 
     There is none where PyTorch was built for one that the machine has not.
     """
-    from torch_lazy import _C
-
-    return _pytorchs_accelerator() if _C.has_accelerator() else None
+    return _pytorchs_accelerator() if _C.machine_has_accelerator() else None
 
 
 def _chosen() -> bool:
