@@ -219,10 +219,11 @@ void InspectedArguments::poison_again() {
 }
 
 // An argument may be given twice. Where one of the two is resized or moved, only running it shows
-// what the other becomes.
+// what the other becomes, unless both are one tensor that is read before it is written.
 bool InspectedArguments::rebinds_twice() const {
   // Beside out= arguments, which come last, what is only read may be given twice. An operand of a
-  // pointwise operator may be its out= too: others give what they find of it once they have begun.
+  // pointwise operator may be its out= too; a reduction or a product may have resized or cleared
+  // what it then reads.
   const auto may_be_rebound = [&](size_t tensor) {
     const auto& arguments = op_.handle.schema().arguments();
     const auto out = std::ranges::find_if(arguments, &c10::Argument::is_out);

@@ -158,9 +158,9 @@ void register_storage_operators(torch::Library& library) {
   library.impl("_lazy_clone", lazy_clone);
   // For autograd too, whose fallback would ask a view for its gradient function: where that cannot
   // be made any more, data may be given to it all the same.
-  for (const auto key : {c10::DispatchKey::Lazy, c10::DispatchKey::AutogradLazy})
-    immortal_library(torch::Library::IMPL, "aten", key)
-        .impl("_has_compatible_shallow_copy_type", has_compatible_shallow_copy_type);
+  library.impl("_has_compatible_shallow_copy_type", has_compatible_shallow_copy_type);
+  immortal_library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradLazy)
+      .impl("_has_compatible_shallow_copy_type", has_compatible_shallow_copy_type);
 }
 
 }  // namespace torch_lazy
