@@ -5,16 +5,14 @@
 
 #include <dlfcn.h>
 
-#include <atomic>
-
 namespace torch_lazy {
 namespace {
 
-// It comes with the GPU's driver, not with PyTorch, and stays open. One that is not found may be
-// once PyTorch has opened it from a place that only its own libraries look in.
+// It comes with the GPU's driver, not with PyTorch, and stays open. CUDA's runtime, which PyTorch
+// asks, may find it in places that only its own libraries look in. Without a driver that has
+// nothing to initialize. Looked for once: a search that fails takes 40 µs.
 bool has_cuda_driver() {
-  static constinit std::atomic<bool> is_there{false};
-  if (!is_there && dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) is_there = true;
+  static const bool is_there = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) || at::hasCUDA();
   return is_there;
 }
 

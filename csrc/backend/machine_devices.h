@@ -2,8 +2,8 @@
 //
 // PyTorch names the accelerator that it was built for on any machine, and guards of fake tensors
 // count devices that are not there: the PyTorch for CUDA, which most people install, does so
-// without a GPU, too. What is asked here is whether there is a driver. Nothing is initialized to
-// find out, since a process may fork after it was asked.
+// without a GPU, too. What is asked here is whether there is a driver. One that is found by its
+// name is not initialized for it, since a process may fork after it was asked.
 //
 // Threads: any.
 #pragma once
