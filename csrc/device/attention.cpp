@@ -130,7 +130,7 @@ Tensor cuda_attention(SDPBackend choice, const Tensor& query, const Tensor& key,
 // From 2.14 on PyTorch takes three dimensions for a batch of one, which its kernels have to see.
 constexpr bool kTakesThreeDimensions = TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 14;
 
-// A mask of fewer dimensions in front of which all batches and heads share it, with all four.
+// The mask with all four dimensions: batches, and heads, share one that has none for them.
 Mask of_all_dimensions(Mask mask) {
   while (is_given(mask) && mask->dim() < 4) mask = mask->unsqueeze(0);
   return mask;

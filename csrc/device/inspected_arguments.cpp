@@ -219,7 +219,7 @@ void InspectedArguments::poison_again() {
 }
 
 // An argument may be given twice. Where one of the two is resized or moved, only running it shows
-// what the other becomes, unless both are one tensor that is read before it is written.
+// what the other becomes, unless that is read before anything is written.
 bool InspectedArguments::rebinds_twice() const {
   // Beside out= arguments, which come last, what is only read may be given twice. An operand of a
   // pointwise operator may be its out= too; a reduction or a product may have resized or cleared

@@ -1,4 +1,4 @@
-"""Attention on the CPU, large enough to be computed by products and a softmax."""
+"""Attention on the CPU: where it is large, computed by products and a softmax."""
 
 import pytest
 import torch
