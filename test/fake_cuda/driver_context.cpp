@@ -106,6 +106,15 @@ FAKE_CUDA_EXPORT CUresult cuDriverGetVersion(int* version) {
   return enter(Needs::kNothing, [&] { *version = kDriverVersion; });
 }
 
+// NVIDIA's own NVRTC asks any driver that is loaded for a table of functions that is documented
+// nowhere, and calls what it finds. It can do without.
+FAKE_CUDA_EXPORT CUresult cuGetExportTable(const void** table, const void*) {
+  return enter(Needs::kNothing, [&] {
+    *table = nullptr;
+    throw Failure{CUDA_ERROR_NOT_FOUND};
+  });
+}
+
 FAKE_CUDA_EXPORT CUresult cuDeviceGetCount(int* count) {
   return enter(Needs::kInit, [&] { *count = 1; });
 }
