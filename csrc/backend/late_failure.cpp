@@ -34,7 +34,7 @@ Submissions& submissions() {
 }
 
 // What is made during a fork is not covered by it.
-[[maybe_unused]] Submissions& made_at_load = submissions();
+[[maybe_unused]] Submissions& late_failure_made_at_load = submissions();
 
 SubmissionNames& names() {
   static SubmissionNames instance;

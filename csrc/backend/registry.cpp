@@ -38,7 +38,7 @@ Registry& registry() {
 }
 
 // Made when the library is loaded: what is made during a fork is not covered by it.
-[[maybe_unused]] Registry& made_at_load = registry();
+[[maybe_unused]] Registry& registry_made_at_load = registry();
 
 // Entries are never removed, so a pointer to one stays valid. Raises where there is none.
 Registered& entry(const std::string& name) {

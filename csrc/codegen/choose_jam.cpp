@@ -26,9 +26,9 @@ constexpr int kMostCost = 12;
 constexpr int64_t kLeastOfASquare = 4;
 constexpr int kLeastLanes = 8;
 
-class Chooser {
+class JamChooser {
  public:
-  Chooser(const Kernel& kernel, const std::vector<int64_t>& sizes, int lanes, int64_t most_steps)
+  JamChooser(const Kernel& kernel, const std::vector<int64_t>& sizes, int lanes, int64_t most_steps)
       : kernel_(kernel),
         sizes_(sizes),
         most_steps_(most_steps),
@@ -180,7 +180,7 @@ class Chooser {
 
 Jam choose_jam(const Kernel& kernel, const std::vector<int64_t>& sizes, int lanes,
                int64_t most_steps) {
-  return Chooser(kernel, sizes, lanes, most_steps).choose();
+  return JamChooser(kernel, sizes, lanes, most_steps).choose();
 }
 
 }  // namespace torch_lazy::codegen

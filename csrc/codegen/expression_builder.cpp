@@ -14,7 +14,7 @@ namespace {
 // Members that read each other at other points than their own are computed once for each of these:
 // steps that each read a row and a column of what the step before made have as many expressions as
 // the square of their number.
-constexpr size_t kMostExpressions = 512;
+constexpr size_t kMostExpressionsOfValue = 512;
 
 struct Unexpressible {
   NodeId node;
@@ -162,7 +162,7 @@ class ExpressionBuilder {
   ExprId evaluate(ValueId id, const IndexMap& map, NodeId reader) {
     const std::string known = key(id, map);
     if (const auto found = evaluated_.find(known); found != evaluated_.end()) return found->second;
-    if (draft_.exprs.size() >= kMostExpressions && group_.nodes.size() > 1)
+    if (draft_.exprs.size() >= kMostExpressionsOfValue && group_.nodes.size() > 1)
       throw Unexpressible{reader, /*at_another_point=*/true};
     const ExprId expr = compute(id, map, reader);
     evaluated_.emplace(known, expr);

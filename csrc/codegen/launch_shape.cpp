@@ -8,7 +8,6 @@
 namespace torch_lazy::codegen {
 namespace {
 
-constexpr int64_t kWarp = 32;
 constexpr int64_t kWarpsOfBlock = 8;  // with a work item each
 // Times that a grid may fill the device: blocks that end early make room for others, where those of
 // one filling would wait for the slowest, but each begins anew. On an H200, 1, 4 and 16 times in
@@ -46,7 +45,7 @@ LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits) 
   const int64_t elements = elements_along_lanes(lowered);
   const int64_t at_once = std::max<int64_t>(int64_t{loop.packet} * loop.packets, kLeastElements);
   const int64_t most = most_threads(lowered.kernel);
-  int64_t x = kWarp;
+  int64_t x = ThreadLoop::kWarp;
   const auto can_double = [&](int64_t least_elements) {
     return x < most && elements > x * least_elements;
   };
@@ -57,9 +56,10 @@ LaunchShape launch_shape(const LoweredKernel& lowered, const GpuLimits& limits) 
     while (can_double(at_once) && 2 * items * x <= device_threads) x *= 2;
   }
   // Warps with a work item each share a block, but not where multiprocessors would get none.
-  const int64_t y = x > kWarp ? 1
-                              : std::clamp<int64_t>(items / limits.multiprocessors, kWarp / x,
-                                                    kWarpsOfBlock * kWarp / x);
+  const int64_t y = x > ThreadLoop::kWarp
+                        ? 1
+                        : std::clamp<int64_t>(items / limits.multiprocessors, ThreadLoop::kWarp / x,
+                                              kWarpsOfBlock * ThreadLoop::kWarp / x);
   LaunchShape shape = of_blocks(x, y, divided_up(items, y), device_threads);
   shape.shared_bytes = uint32_t(shared_bytes(lowered.kernel));
   return shape;

@@ -109,6 +109,7 @@ enum class Axis : uint8_t { kParallel, kReduction };
 
 // How the threads of a GPU share the lanes' dimension. A CPU does not look at it.
 struct ThreadLoop {
+  static constexpr int kWarp = 32;           // threads
   static constexpr int kMostThreads = 1024;  // of a block
   // Neighbouring elements that a thread loads and stores by one instruction, where memory is
   // aligned as it wants. 1: a thread's elements lie apart, its neighbours' between.

@@ -21,9 +21,6 @@ bool is_identifier(const std::string& name) {
   return true;
 }
 
-bool is_comparison(Op op) {
-  return op >= Op::kEqual && op <= Op::kGreaterEqual;
-}
 bool is_logical(Op op) {
   return op >= Op::kAnd && op <= Op::kNot;
 }

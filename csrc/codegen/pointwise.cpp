@@ -3,10 +3,6 @@
 namespace torch_lazy::codegen {
 namespace {
 
-bool is_comparison(Op op) {
-  return op >= Op::kEqual && op <= Op::kGreaterEqual;
-}
-
 // Operators whose bool form is another operator.
 Op on_bools(Op op) {
   switch (op) {

@@ -13,7 +13,6 @@
 namespace torch_lazy::codegen {
 namespace {
 
-constexpr int kWarp = 32;
 constexpr int kMostWarps = 32;
 
 }  // namespace
@@ -54,7 +53,7 @@ void NestPrinter::print_fold(const std::vector<Fold>& folds) {
     out_.line("__syncwarp(" + context_.call("lazy_sharing_warp", {threads}) + ");");
     return;
   }
-  const bool only_warp = loop.holds_row && loop.threads == kWarp;
+  const bool only_warp = loop.holds_row && loop.threads == ThreadLoop::kWarp;
   if (!only_warp && !loop.holds_row) out_.open("if (blockDim.x > 32)");
   if (!only_warp) print_fold_of_warps(folds);
   if (!only_warp && !loop.holds_row) {
@@ -89,7 +88,7 @@ void NestPrinter::print_fold_of_warps(const std::vector<Fold>& folds) {
 // Of columns that are fewer than a warp's threads it has several rows, which are folded first.
 void NestPrinter::print_fold_of_rows(const std::vector<Fold>& folds) {
   const ThreadLoop& loop = context_.kernel.thread_loop;
-  const int rows_of_warp = kWarp / loop.columns();
+  const int rows_of_warp = ThreadLoop::kWarp / loop.columns();
   const std::string rows = std::to_string(loop.rows / rows_of_warp);
   const std::string row =
       rows_of_warp == 1 ? "threadIdx.y" : "threadIdx.y / " + std::to_string(rows_of_warp);
@@ -106,7 +105,7 @@ void NestPrinter::print_fold_of_rows(const std::vector<Fold>& folds) {
           "(" + type + ")__shfl_xor_sync(0xffffffffu, " + fold.name + ", distance)";
       out_.line("#pragma unroll");
       out_.line("for (int distance = " + std::to_string(loop.columns()) + "; distance < " +
-                std::to_string(kWarp) + "; distance *= 2) " + fold.name + " = " +
+                std::to_string(ThreadLoop::kWarp) + "; distance *= 2) " + fold.name + " = " +
                 context_.call(fold.of_two, type, {fold.name, other}) + ";");
     }
     const std::string once =

@@ -9,10 +9,6 @@
 namespace torch_lazy::codegen {
 namespace {
 
-std::string text_of(int64_t number) {
-  return std::to_string(number);
-}
-
 bool is_multiple(Size size, int64_t of) {
   return !size.slot && size.value % of == 0;
 }
@@ -157,14 +153,14 @@ void NestPrinter::print_scratch() {
     elements += name_of_size(extent);
   }
   std::string run =
-      "(" + elements + " + 127) / 64 * " + text_of(int64_t{64} * context_.scratch_lanes);
+      "(" + elements + " + 127) / 64 * " + std::to_string(int64_t{64} * context_.scratch_lanes);
   out_.line("const int64 run = " + run + ";");
   for (size_t i = 0; i < kernel.exprs.size(); ++i) {
     const int32_t place = context_.schedule.scratch_places[i];
     if (place < 0) continue;
     const std::string type = scalar_type(kernel.exprs[i].type);
-    out_.line(type + "* const m" + text_of(int64_t(i)) + " = (" + type + "*)(scratch + " +
-              text_of(place) + " * run);");
+    out_.line(type + "* const m" + std::to_string(i) + " = (" + type + "*)(scratch + " +
+              std::to_string(place) + " * run);");
   }
 }
 
@@ -178,14 +174,14 @@ void NestPrinter::print_kernel_scalars() {
 void NestPrinter::print_block_counts() {
   const Kernel& kernel = context_.kernel;
   if (context_.is_jammed()) {
-    const std::string steps = text_of(kernel.jam.steps);
+    const std::string steps = std::to_string(kernel.jam.steps);
     out_.line("const int64 jams = (" + name_of_size(kernel.parallel[size_t(kernel.jam.dimension)]) +
               " + " + steps + " - 1) / " + steps + ";");
   }
   if (along_reduction() || kernel.parallel.empty()) return;
   const bool squares = context_.transposes();
   const std::string block =
-      squares ? text_of(kernel.thread_loop.square) : name_of_size(kernel.block);
+      squares ? std::to_string(kernel.thread_loop.square) : name_of_size(kernel.block);
   if (squares) {
     out_.line("const " + context_.index_type() + " squares = (" +
               name_of_size(kernel.parallel[size_t(kernel.thread_loop.transposed)]) + " + " + block +
@@ -353,7 +349,7 @@ void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors
     return;
   }
   const int lanes = context_.target.lanes;
-  const std::string step = text_of(int64_t{lanes} * copies);
+  const std::string step = std::to_string(int64_t{lanes} * copies);
   const bool masks = lanes > 1 && !whole_vectors;
   if (!masks && copies == 1) {
     out_.open("for (int64 i = " + range.first + "; i < " + range.last + "; i += " + step + ")");
@@ -378,20 +374,20 @@ void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors
     out_.close();
   }
   if (pairs) {
-    out_.open("for (; i + " + text_of(lanes) + " < " + range.last +
-              "; i += " + text_of(int64_t{2} * lanes) + ")");
+    out_.open("for (; i + " + std::to_string(lanes) + " < " + range.last +
+              "; i += " + std::to_string(int64_t{2} * lanes) + ")");
     print_masked(range, 2, print_body);
     out_.close();
   }
   if (!whole_vectors) {
     // A mask costs: what is left behind copies may be a whole vector and more.
-    const std::string lanes_left = "i + " + text_of(lanes) + " <= " + range.last;
+    const std::string lanes_left = "i + " + std::to_string(lanes) + " <= " + range.last;
     if (masks && copies > 1 && !context_.target.masks_are_free() && !context_.is_jammed()) {
-      out_.open("for (; " + lanes_left + "; i += " + text_of(lanes) + ")");
+      out_.open("for (; " + lanes_left + "; i += " + std::to_string(lanes) + ")");
       print_body(Body{});
       out_.close();
     }
-    out_.open("for (; i < " + range.last + "; i += " + text_of(lanes) + ")");
+    out_.open("for (; i < " + range.last + "; i += " + std::to_string(lanes) + ")");
     if (masks) {
       print_masked(range, 1, print_body);
     } else {
@@ -403,9 +399,9 @@ void NestPrinter::print_lanes(const Range& range, int copies, bool whole_vectors
 }
 
 void NestPrinter::print_masked(const Range& range, int copies, const PrintBody& print_body) {
-  const std::string lanes = text_of(context_.target.lanes);
+  const std::string lanes = std::to_string(context_.target.lanes);
   std::string left = range.last + " - i";
-  if (copies > 1) left += " - " + text_of(int64_t{copies - 1} * context_.target.lanes);
+  if (copies > 1) left += " - " + std::to_string(int64_t{copies - 1} * context_.target.lanes);
   out_.line("const int n = " + least(left, lanes) + ";");
   print_body({0, copies, true});
 }

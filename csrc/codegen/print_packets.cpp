@@ -12,14 +12,6 @@
 #include "codegen/print_nest.h"
 
 namespace torch_lazy::codegen {
-namespace {
-
-std::string text_of(int64_t number) {
-  return std::to_string(number);
-}
-
-}  // namespace
-
 std::vector<ExprId> NestPrinter::packet_loads(const std::vector<ExprId>& exprs) const {
   std::vector<ExprId> loads;
   for (ExprId id : exprs) {
@@ -39,7 +31,7 @@ std::vector<uint32_t> NestPrinter::packet_stores(const std::vector<uint32_t>& st
 void NestPrinter::print_packet_start(const Range& range, const std::vector<ExprId>& exprs,
                                      const std::vector<uint32_t>& stores) {
   const Kernel& kernel = context_.kernel;
-  const std::string packet = text_of(kernel.thread_loop.packet);
+  const std::string packet = std::to_string(kernel.thread_loop.packet);
   std::set<std::string> offsets;
   const auto add = [&](uint32_t buffer, const Access& access) {
     offsets.insert(context_.call("lazy_offset_in_packet",
@@ -65,7 +57,7 @@ void NestPrinter::print_packet_start(const Range& range, const std::vector<ExprI
     const ThreadLoop& loop = kernel.thread_loop;
     const int64_t elements = int64_t{loop.packet} * (loop.packets + loop.shared_packets);
     if (!loop.has_rest)
-      require(range.last + " - " + range.first + " + shift <= " + text_of(elements) +
+      require(range.last + " - " + range.first + " + shift <= " + std::to_string(elements) +
               " * (int)blockDim.x");
   }
   const std::string index = "const " + context_.index_type() + " ";
@@ -78,11 +70,11 @@ void NestPrinter::print_packet_start(const Range& range, const std::vector<ExprI
 void NestPrinter::open_packet_steps(const Range& range, const PacketRun& run) {
   const ThreadLoop& loop = context_.kernel.thread_loop;
   out_.line("#pragma unroll");
-  out_.open("for (int step = 0; step < " + text_of(run.packets) + "; ++step)");
+  out_.open("for (int step = 0; step < " + std::to_string(run.packets) + "; ++step)");
   out_.line("const " + context_.index_type() + " at = " + run.start + " + step * (" +
-            text_of(loop.packet) + " * (int)blockDim.x);");
+            std::to_string(loop.packet) + " * (int)blockDim.x);");
   out_.line("const bool whole = packed && at >= " + range.first + " && at + " +
-            text_of(loop.packet) + " <= " + range.last + ";");
+            std::to_string(loop.packet) + " <= " + range.last + ";");
 }
 
 void NestPrinter::print_packet_call(const std::string& what, Type type, const std::string& address,
@@ -102,8 +94,8 @@ void NestPrinter::print_packet_loads(const Range& range, const PacketRun& run,
   const ThreadLoop& loop = kernel.thread_loop;
   for (ExprId id : loads) {
     out_.line(std::string(vector_type(kernel.exprs[id].type)) + " " +
-              name_of_loaded_packet(context_, id) + "[" + text_of(run.packets) + "][" +
-              text_of(loop.packet) + "];");
+              name_of_loaded_packet(context_, id) + "[" + std::to_string(run.packets) + "][" +
+              std::to_string(loop.packet) + "];");
   }
   open_packet_steps(range, run);
   for (const bool whole : {true, false}) {
@@ -139,7 +131,7 @@ void NestPrinter::print_packet_run(const Range& range, const PacketRun& run,
                                    const std::vector<uint32_t>& stores,
                                    const PrintBody& print_body) {
   const Kernel& kernel = context_.kernel;
-  const std::string packet = text_of(kernel.thread_loop.packet);
+  const std::string packet = std::to_string(kernel.thread_loop.packet);
   const std::vector<uint32_t> stored = packet_stores(stores);
   print_packet_loads(range, run, packet_loads(loads));
   open_packet_steps(range, run);
@@ -162,7 +154,7 @@ void NestPrinter::print_packet_run(const Range& range, const PacketRun& run,
 
 void NestPrinter::open_packet_runs(const Range& range, const std::string& start, int packets) {
   out_.open("for (" + context_.index_type() + " base = " + start + "; base < " + range.last +
-            "; base += " + text_of(int64_t{context_.kernel.thread_loop.packet} * packets) +
+            "; base += " + std::to_string(int64_t{context_.kernel.thread_loop.packet} * packets) +
             " * (int)blockDim.x)");
 }
 

@@ -13,7 +13,6 @@
 namespace torch_lazy::codegen {
 namespace {
 
-constexpr int64_t kWarp = 32;
 constexpr int64_t kPacketBytes = 16;  // the widest load and store that a GPU has
 constexpr int64_t kMostPacketElements = 8;
 // Elements that a thread has under way at once, where computing with them is cheap: enough to wait
@@ -80,9 +79,9 @@ int64_t held_bytes(const Kernel& kernel, const Schedule& schedule) {
   return bytes;
 }
 
-class Chooser {
+class ThreadLoopChooser {
  public:
-  Chooser(const Kernel& kernel, const std::vector<int64_t>& sizes, int64_t shared_bytes)
+  ThreadLoopChooser(const Kernel& kernel, const std::vector<int64_t>& sizes, int64_t shared_bytes)
       : kernel_(kernel),
         sizes_(sizes),
         shared_bytes_(shared_bytes),
@@ -184,7 +183,7 @@ class Chooser {
     }
     if (widest == 0 || spread) return 1;
     int64_t elements = std::min(kPacketBytes / widest, kMostPacketElements);
-    while (elements > 1 && extent_ < elements * kWarp) elements /= 2;
+    while (elements > 1 && extent_ < elements * ThreadLoop::kWarp) elements /= 2;
     return elements;
   }
 
@@ -232,7 +231,7 @@ class Chooser {
   }
 
   void set_packets(int64_t elements) {
-    const int64_t of_extent = divided_up(extent_, kWarp * loop_.packet);
+    const int64_t of_extent = divided_up(extent_, ThreadLoop::kWarp * loop_.packet);
     loop_.packets = static_cast<int>(
         std::clamp<int64_t>(elements / loop_.packet, 1, std::max<int64_t>(of_extent, 1)));
   }
@@ -265,10 +264,10 @@ class Chooser {
     if (kernel_.reduction.size() != 1 || !kernel_.reduction_total.is(0)) return;
     const int64_t values = values_kept(kernel_, schedule);
     const int64_t packet = loop_.packet;
-    for (int64_t threads = kWarp; threads <= ThreadLoop::kMostThreads; threads *= 2) {
+    for (int64_t threads = ThreadLoop::kWarp; threads <= ThreadLoop::kMostThreads; threads *= 2) {
       const int64_t packets = std::max<int64_t>(divided_up(extent_, threads * packet), 1);
       const int64_t elements = packets * packet;
-      const bool may_hold_more = threads == kWarp && cost() <= kCheapRowCost;
+      const bool may_hold_more = threads == ThreadLoop::kWarp && cost() <= kCheapRowCost;
       const int64_t most = may_hold_more ? kHeldByThreadOfWarp : kHeldByThread;
       if (elements > most ||
           elements * values > (threads == ThreadLoop::kMostThreads ? most : kMostHeldValues))
@@ -325,7 +324,7 @@ class Chooser {
   int64_t fold_bytes() const {
     int64_t bytes = 0;
     for (const Expr& expr : kernel_.exprs)
-      if (is_reduction(expr.op)) bytes += int64_t{2} * kWarp * 2 * 8;  // with an index
+      if (is_reduction(expr.op)) bytes += int64_t{2} * ThreadLoop::kWarp * 2 * 8;  // with an index
     return bytes;
   }
 
@@ -379,19 +378,19 @@ int64_t transposed_work_items(const Kernel& kernel, const std::vector<int64_t>& 
 }
 
 int threads_of_few(int64_t elements) {
-  if (elements > kWarp / 2) return 0;
+  if (elements > ThreadLoop::kWarp / 2) return 0;
   return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(elements)));
 }
 
 int64_t threads_of_long_row(int64_t elements) {
   const auto packets = static_cast<uint64_t>(std::max<int64_t>(elements / kMostPacketElements, 1));
-  return std::clamp<int64_t>(static_cast<int64_t>(std::bit_floor(packets)), kWarp,
+  return std::clamp<int64_t>(static_cast<int64_t>(std::bit_floor(packets)), ThreadLoop::kWarp,
                              ThreadLoop::kMostThreads);
 }
 
 ThreadLoop choose_thread_loop(const Kernel& kernel, const std::vector<int64_t>& sizes,
                               int64_t shared_bytes) {
-  return Chooser(kernel, sizes, shared_bytes).choose();
+  return ThreadLoopChooser(kernel, sizes, shared_bytes).choose();
 }
 
 Spilling spilling_of_held_rows(const Kernel& kernel) {

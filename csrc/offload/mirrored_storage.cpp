@@ -26,7 +26,7 @@ ForkSafeMutex& offload_mutex() {
   static ForkSafeMutex& instance = *new ForkSafeMutex(LockOrder::kOffload);
   return instance;
 }
-[[maybe_unused]] ForkSafeMutex& made_at_load = offload_mutex();
+[[maybe_unused]] ForkSafeMutex& offload_mutex_made_at_load = offload_mutex();
 
 std::condition_variable& host_is_done() {
   static auto& instance = *new std::condition_variable;

@@ -22,7 +22,7 @@ namespace {
 
 using at::Tensor;
 using MaybeTensor = std::optional<Tensor>;
-using Results = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
+using CudnnResults = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
 
 constexpr double kNoDropout = 0;
 
@@ -131,15 +131,16 @@ Tensor buffer_of(at::TensorList weights, const WeightLayout& layout) {
 
 // ---------------------------------------------------------------- kernels
 
-Results run(const Tensor& input, at::TensorList weights, const Tensor& hx, const MaybeTensor& cx,
-            int64_t mode, int64_t hidden_size, int64_t proj_size, int64_t num_layers,
-            bool batch_first, bool train, bool bidirectional, at::IntArrayRef batch_sizes) {
+CudnnResults run(const Tensor& input, at::TensorList weights, const Tensor& hx,
+                 const MaybeTensor& cx, int64_t mode, int64_t hidden_size, int64_t proj_size,
+                 int64_t num_layers, bool batch_first, bool train, bool bidirectional,
+                 at::IntArrayRef batch_sizes) {
   const CudnnRnn rnn{mode,        hidden_size, proj_size,     num_layers,
                      batch_first, train,       bidirectional, {}};
   const WeightLayout& layout = weight_layout(rnn, input.size(-1), weights[0].options());
   Tensor buffer = buffer_of(weights, layout);
   const int64_t stride = int64_t(weights.size() / rnn.cells());
-  Results made =
+  CudnnResults made =
       at::_cudnn_rnn(input, weights, stride, buffer, hx, cx, mode, hidden_size, proj_size,
                      num_layers, batch_first, kNoDropout, train, bidirectional, batch_sizes,
                      /*dropout_state=*/{});
@@ -203,8 +204,8 @@ void register_cudnn_rnn_operator() {
   cuda.impl("cudnn_rnn_backward", run_backward);
 }
 
-Results cudnn_rnn(const Tensor& input, at::TensorList weights, const Tensor& hx,
-                  const MaybeTensor& cx, const CudnnRnn& rnn) {
+CudnnResults cudnn_rnn(const Tensor& input, at::TensorList weights, const Tensor& hx,
+                       const MaybeTensor& cx, const CudnnRnn& rnn) {
   static const auto forward = c10::Dispatcher::singleton()
                                   .findSchemaOrThrow("torch_lazy::cudnn_rnn", "")
                                   .typed<decltype(run)>();

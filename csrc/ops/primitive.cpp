@@ -127,6 +127,9 @@ int64_t bytes_of(Type type) {
 int argument_count(Op op) {
   return kOps[static_cast<size_t>(op)].arguments;
 }
+bool is_comparison(Op op) {
+  return op >= Op::kEqual && op <= Op::kGreaterEqual;
+}
 bool is_scan(Op op) {
   return op == Op::kScanSum || op == Op::kScanProd;
 }

@@ -148,6 +148,7 @@ const char* name_of(Op op);
 const char* name_of(Type type);  // "float", "bfloat16"
 int64_t bytes_of(Type type);
 int argument_count(Op op);
+bool is_comparison(Op op);
 bool is_scan(Op op);
 bool is_reduction(Op op);
 // Of integers, where the second is 0 or, as an exponent, negative.

@@ -11,13 +11,14 @@ namespace torch_lazy {
 namespace {
 
 using at::Tensor;
-using Results = std::tuple<Tensor, Tensor, Tensor, Tensor>;
+using LayerResults = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
-Results in_grad_mode(bool grad_mode, const Tensor& input, const Tensor& weight0,
-                     const Tensor& weight1, const Tensor& weight2, const Tensor& weight3,
-                     const Tensor& hx, const Tensor& cx, bool reverse, at::IntArrayRef batch_sizes,
-                     int64_t mode, int64_t hidden_size, int64_t num_layers, bool has_biases,
-                     bool bidirectional, bool batch_first, bool train) {
+LayerResults in_grad_mode(bool grad_mode, const Tensor& input, const Tensor& weight0,
+                          const Tensor& weight1, const Tensor& weight2, const Tensor& weight3,
+                          const Tensor& hx, const Tensor& cx, bool reverse,
+                          at::IntArrayRef batch_sizes, int64_t mode, int64_t hidden_size,
+                          int64_t num_layers, bool has_biases, bool bidirectional, bool batch_first,
+                          bool train) {
   const c10::AutoGradMode as_recorded(grad_mode);
   return at::mkldnn_rnn_layer(input, weight0, weight1, weight2, weight3, hx, cx, reverse,
                               batch_sizes, mode, hidden_size, num_layers, has_biases, bidirectional,
@@ -37,11 +38,11 @@ void register_rnn_layer_operator() {
       .impl("rnn_layer", in_grad_mode);
 }
 
-Results rnn_layer(const Tensor& input, const Tensor& weight0, const Tensor& weight1,
-                  const Tensor& weight2, const Tensor& weight3, const Tensor& hx, const Tensor& cx,
-                  bool reverse, at::IntArrayRef batch_sizes, int64_t mode, int64_t hidden_size,
-                  int64_t num_layers, bool has_biases, bool bidirectional, bool batch_first,
-                  bool train) {
+LayerResults rnn_layer(const Tensor& input, const Tensor& weight0, const Tensor& weight1,
+                       const Tensor& weight2, const Tensor& weight3, const Tensor& hx,
+                       const Tensor& cx, bool reverse, at::IntArrayRef batch_sizes, int64_t mode,
+                       int64_t hidden_size, int64_t num_layers, bool has_biases, bool bidirectional,
+                       bool batch_first, bool train) {
   static const auto layer = c10::Dispatcher::singleton()
                                 .findSchemaOrThrow("torch_lazy::rnn_layer", "")
                                 .typed<decltype(in_grad_mode)>();

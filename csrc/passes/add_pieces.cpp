@@ -23,7 +23,7 @@ using torch::jit::Value;
 // Of a sum whose pieces lie between one another, as columns do: each two are compared.
 constexpr size_t kMostInterleaved = 512;
 
-struct Piece {
+struct AddedPiece {
   Layout region;        // from the first element of the whole
   size_t step = 0;      // that makes it
   size_t summands = 1;  // of the sum that have this piece
@@ -31,13 +31,13 @@ struct Piece {
 
 // A value that is zero outside of its pieces, which do not overlap.
 struct Padded {
-  std::map<int64_t, Piece> pieces;  // by the offsets of their regions
-  bool in_a_row = true;             // each ends before the next one begins
-  size_t summands = 1;              // values of the whole's size that are added up
+  std::map<int64_t, AddedPiece> pieces;  // by the offsets of their regions
+  bool in_a_row = true;                  // each ends before the next one begins
+  size_t summands = 1;                   // values of the whole's size that are added up
 };
 
 // What is to be made of pieces, once it is known that all of a sum can be.
-struct Step {
+struct PieceStep {
   Value* value = nullptr;  // there already, or once the step has been made
   Node* as = nullptr;      // a cast of `first`, or a sum of `first` and `second`
   size_t first = 0, second = 0;
@@ -78,7 +78,7 @@ class Sum {
     std::optional<Padded> padded = read_sum(root_);
     if (!padded) return nullptr;
     seen_.taken.insert(sums_.begin(), sums_.end());
-    for (Step& step : steps_) make_step(step);
+    for (PieceStep& step : steps_) make_step(step);
     for (auto& [offset, piece] : padded->pieces) add_zeros(piece, padded->summands);
     builder_.insert_before(root_);
     Value* const cat = side_by_side(*padded);
@@ -107,7 +107,7 @@ class Sum {
     steps_.push_back({.value = scatter->input(1)});
     Padded padded;
     const int64_t offset = region->offset;
-    padded.pieces.emplace(offset, Piece{std::move(*region), steps_.size() - 1});
+    padded.pieces.emplace(offset, AddedPiece{std::move(*region), steps_.size() - 1});
     return padded;
   }
 
@@ -140,11 +140,11 @@ class Sum {
     return first;
   }
 
-  bool add(Padded& padded, Piece piece, Node* sum) {
+  bool add(Padded& padded, AddedPiece piece, Node* sum) {
     const int64_t offset = piece.region.offset;
     const auto next = padded.pieces.lower_bound(offset);
     if (next != padded.pieces.end() && next->first == offset) {
-      Piece& same = next->second;
+      AddedPiece& same = next->second;
       if (!(same.region == piece.region)) return false;  // both have the first element
       steps_.push_back({.as = sum, .first = same.step, .second = piece.step});
       same.step = steps_.size() - 1;
@@ -168,7 +168,7 @@ class Sum {
 
   // ---- Making ----
 
-  void make_step(Step& step) {
+  void make_step(PieceStep& step) {
     if (step.value) return;
     builder_.insert_before(step.as);
     const TensorInfo first = info_of(steps_[step.first].value);
@@ -224,7 +224,7 @@ class Sum {
 
   // The other summands are zero there, which is what makes a 0 of -0. With what makes the
   // piece, so that one kernel does both.
-  void add_zeros(Piece& piece, size_t summands) {
+  void add_zeros(AddedPiece& piece, size_t summands) {
     if (piece.summands == summands || !c10::isFloatingType(whole_.dtype)) return;
     Value* const value = steps_[piece.step].value;
     const bool is_input = value->node()->kind() == c10::prim::Param;
@@ -240,7 +240,7 @@ class Sum {
   Node* const root_;
   const TensorInfo whole_;
   Seen& seen_;
-  std::vector<Step> steps_;
+  std::vector<PieceStep> steps_;
   std::unordered_set<const Node*> sums_;  // that are taken apart
 };
 

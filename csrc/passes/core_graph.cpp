@@ -19,9 +19,9 @@ using primitive::Op;
 using torch::jit::Node;
 using torch::jit::Value;
 
-class Reader {
+class GraphReader {
  public:
-  explicit Reader(std::shared_ptr<torch::jit::Graph> graph) { core_.graph = std::move(graph); }
+  explicit GraphReader(std::shared_ptr<torch::jit::Graph> graph) { core_.graph = std::move(graph); }
 
   CoreGraph read() {
     for (Value* input : core_.graph->inputs()) {
@@ -309,7 +309,7 @@ int64_t CoreValue::numel() const {
 }
 
 CoreGraph read_core_graph(std::shared_ptr<torch::jit::Graph> graph) {
-  return Reader(std::move(graph)).read();
+  return GraphReader(std::move(graph)).read();
 }
 
 ValueId CoreGraph::base_of(ValueId id) const {

@@ -21,7 +21,7 @@ using torch::jit::Node;
 // follow each other, each of which is further operations to compile.
 constexpr int64_t kMostScoreBytes = int64_t{16} << 20;
 constexpr int64_t kMostOfQueries = 2;
-constexpr int64_t kMostPieces = 8;
+constexpr int64_t kMostPiecesOfKeys = 8;
 // Shorter matrices are bound by memory, as those of a single query.
 constexpr int64_t kLeastSize = 8;
 
@@ -105,7 +105,7 @@ std::vector<Piece> pieces_of(const TensorInfo& query, int64_t keys, int64_t leas
   if (of_one > most || std::min({queries, keys, features}) < kLeastSize) return {};
   const int64_t size = std::min(most / of_one, query.sizes[dim]);
   const int64_t count = (query.sizes[dim] + size - 1) / size;
-  if (count > kMostPieces || of_one * size * features < least_work) return {};
+  if (count > kMostPiecesOfKeys || of_one * size * features < least_work) return {};
   std::vector<Piece> pieces;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t begin = query.sizes[dim] * i / count, end = query.sizes[dim] * (i + 1) / count;

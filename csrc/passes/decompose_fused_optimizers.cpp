@@ -21,9 +21,9 @@ using torch::jit::Node;
 using torch::jit::Value;
 
 // The arguments of a step by the names of its schema.
-class Step {
+class OptimizerStep {
  public:
-  Step(GraphBuilder& builder, Node* node)
+  OptimizerStep(GraphBuilder& builder, Node* node)
       : builder_(builder), node_(node), schema_(operator_of(node).schema()) {}
 
   bool boolean(const char* name) const { return constant_value(argument(name)).value().toBool(); }
@@ -75,7 +75,7 @@ Term power(Term base, Term exponent) {
   return binary("pow", "Tensor_Tensor", base, exponent);
 }
 
-Term square_root_of_remainder(const Step& step, const char* beta, size_t index) {
+Term square_root_of_remainder(const OptimizerStep& step, const char* beta, size_t index) {
   return sqrt(1 - power(step.number(step.real(beta)), step.steps(index)));
 }
 
@@ -86,13 +86,13 @@ Term lerp(Term a, Term b, double weight) {
 }
 
 // Of what is to be minimized, with the decay of the parameter that is not decoupled from it.
-Term gradient_of(const Step& step, size_t index, double decay) {
+Term gradient_of(const OptimizerStep& step, size_t index, double decay) {
   const Term stored = step.of_parameter("grads", index);
   const Term gradient = step.boolean("maximize") ? -stored : stored;
   return decay != 0 ? gradient + step.of_parameter("self", index) * decay : gradient;
 }
 
-Results adam(const Step& step, size_t index, bool decoupled_decay) {
+Results adam(const OptimizerStep& step, size_t index, bool decoupled_decay) {
   Term parameter = step.of_parameter("self", index);
   const Term stored = step.of_parameter("grads", index);
   const c10::ScalarType dtype = parameter.dtype();
@@ -117,7 +117,7 @@ Results adam(const Step& step, size_t index, bool decoupled_decay) {
   return results;
 }
 
-Results sgd(const Step& step, size_t index) {
+Results sgd(const OptimizerStep& step, size_t index) {
   const Term parameter = step.of_parameter("self", index);
   const Term stored = step.of_parameter("grads", index);
   Term gradient = gradient_of(step, index, step.real("weight_decay"));
@@ -134,7 +134,7 @@ Results sgd(const Step& step, size_t index) {
   return results;
 }
 
-Results adagrad(const Step& step, size_t index) {
+Results adagrad(const OptimizerStep& step, size_t index) {
   const Term parameter = step.of_parameter("self", index);
   const Term stored = step.of_parameter("grads", index);
   const Term gradient = gradient_of(step, index, step.real("weight_decay"));
@@ -148,17 +148,17 @@ Results adagrad(const Step& step, size_t index) {
 struct Optimizer {
   std::string_view name;  // with or without an overload for a rate in a tensor
   std::vector<const char*> states;
-  Results (*results)(const Step&, size_t);
+  Results (*results)(const OptimizerStep&, size_t);
 };
 
 const Optimizer* find_optimizer(std::string_view name) {
   static const auto& optimizers = *new std::vector<Optimizer>{
       {"aten::_fused_adam",
        {"grads", "exp_avgs", "exp_avg_sqs"},
-       [](const Step& step, size_t index) { return adam(step, index, false); }},
+       [](const OptimizerStep& step, size_t index) { return adam(step, index, false); }},
       {"aten::_fused_adamw",
        {"grads", "exp_avgs", "exp_avg_sqs"},
-       [](const Step& step, size_t index) { return adam(step, index, true); }},
+       [](const OptimizerStep& step, size_t index) { return adam(step, index, true); }},
       {"aten::_fused_sgd", {"grads"}, sgd},
       {"aten::_fused_adagrad", {"grads", "state_sums"}, adagrad},
   };
@@ -169,7 +169,7 @@ const Optimizer* find_optimizer(std::string_view name) {
 }
 
 // The lists of states that only some steps have.
-std::vector<const char*> all_states(const Optimizer& optimizer, const Step& step) {
+std::vector<const char*> all_states(const Optimizer& optimizer, const OptimizerStep& step) {
   std::vector<const char*> states = optimizer.states;
   if (optimizer.name.starts_with("aten::_fused_adam") && step.boolean("amsgrad"))
     states.push_back("max_exp_avg_sqs");
@@ -178,7 +178,7 @@ std::vector<const char*> all_states(const Optimizer& optimizer, const Step& step
   return states;
 }
 
-bool is_replaceable(const Node* node, const Step& step, const Optimizer& optimizer) {
+bool is_replaceable(const Node* node, const OptimizerStep& step, const Optimizer& optimizer) {
   if (step.given("grad_scale") || step.given("found_inf")) return false;
   if (!step.lie_alike(all_states(optimizer, step))) return false;
   for (const Value* const list : node->outputs())
@@ -187,7 +187,7 @@ bool is_replaceable(const Node* node, const Step& step, const Optimizer& optimiz
   return true;
 }
 
-void replace_results(GraphBuilder& builder, Node* node, const Step& step,
+void replace_results(GraphBuilder& builder, Node* node, const OptimizerStep& step,
                      const Optimizer& optimizer) {
   for (size_t i = 0; i < step.parameters(); ++i) {
     builder.append_for(node);
@@ -211,7 +211,7 @@ bool decompose_fused_optimizer(GraphBuilder& builder, Node* unpack) {
   Node* const node = unpack->input()->node();
   const Optimizer* const optimizer = find_optimizer(operator_name(node));
   if (!optimizer) return false;
-  const Step step(builder, node);
+  const OptimizerStep step(builder, node);
   // All of a call's lists stay unpacked or none: their elements tell its results apart.
   if (!is_replaceable(node, step, *optimizer)) return false;
   const auto unused = [](const Value* output) { return !output->hasUses(); };

@@ -1,6 +1,7 @@
 // Layer, group and batch norm.
 
 #include "passes/decompose_rules.h"
+#include "passes/layout.h"
 
 namespace torch_lazy {
 namespace {
@@ -9,12 +10,6 @@ std::vector<int64_t> range(int64_t first, int64_t last) {
   std::vector<int64_t> dims;
   for (int64_t i = first; i < last; ++i) dims.push_back(i);
   return dims;
-}
-
-int64_t product(c10::IntArrayRef sizes, c10::IntArrayRef dims) {
-  int64_t count = 1;
-  for (const int64_t dim : dims) count *= sizes[size_t(dim)];
-  return count;
 }
 
 struct Normalized {

@@ -118,7 +118,7 @@ std::optional<Term> scaled_sum(Term a, Term b, const at::Scalar& alpha, bool neg
   return multiply_add(a, b, rounded.to(b.dtype()));
 }
 
-void add_sum_rules(RuleTable& table) {
+void add_scaled_sum_rules(RuleTable& table) {
   const auto add = [&](const std::string& name, bool negative, bool reversed) {
     const Rule rule = [=](Decomposition& d) {
       const TensorInfo made = d.output();
@@ -326,7 +326,7 @@ void add_logic_rules(RuleTable& table) {
 void add_pointwise_rules(RuleTable& table) {
   add_unary_rules(table);
   add_test_rules(table);
-  add_sum_rules(table);
+  add_scaled_sum_rules(table);
   add_arithmetic_rules(table);
   add_division_rules(table);
   add_power_rules(table);

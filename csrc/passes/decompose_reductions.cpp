@@ -4,17 +4,12 @@
 #include <limits>
 
 #include "passes/decompose_rules.h"
+#include "passes/layout.h"
 
 namespace torch_lazy {
 namespace {
 
 using c10::ScalarType;
-
-int64_t product(c10::IntArrayRef sizes, c10::IntArrayRef dims) {
-  int64_t count = 1;
-  for (const int64_t dim : dims) count *= sizes[size_t(dim)];
-  return count;
-}
 
 // The argument as the result's dtype says, in the dtype it is summed in.
 Term summed(Decomposition& d) {

@@ -110,6 +110,12 @@ size_t LayoutHash::operator()(const Layout& layout) const {
   return hash;
 }
 
+int64_t product(c10::IntArrayRef sizes, c10::IntArrayRef dims) {
+  int64_t count = 1;
+  for (const int64_t dim : dims) count *= sizes[size_t(dim)];
+  return count;
+}
+
 bool is_dense(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
   std::vector<size_t> order;
   for (size_t d = 0; d < sizes.size(); ++d)

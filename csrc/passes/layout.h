@@ -22,6 +22,9 @@ struct LayoutHash {
   size_t operator()(const Layout& layout) const;
 };
 
+// How many elements the dimensions have together.
+int64_t product(c10::IntArrayRef sizes, c10::IntArrayRef dims);
+
 // A permuted contiguous tensor: every element from the first to the last has exactly one index.
 bool is_dense(c10::IntArrayRef sizes, c10::IntArrayRef strides);
 

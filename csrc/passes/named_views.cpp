@@ -7,8 +7,6 @@
 namespace torch_lazy {
 namespace {
 
-using Kind = NamedView::Kind;
-
 // Builds the chain without steps that do nothing.
 class Chain {
  public:
@@ -21,30 +19,30 @@ class Chain {
   void permute(std::vector<int64_t> dims) {
     std::vector<int64_t> permuted;
     for (const int64_t dim : dims) permuted.push_back(sizes()[size_t(dim)]);
-    if (!views_.empty() && views_.back().kind == Kind::kPermute) {
+    if (!views_.empty() && views_.back().kind == NamedView::Kind::kPermute) {
       for (int64_t& dim : dims) dim = views_.back().arguments[size_t(dim)];
       views_.pop_back();
     }
     if (!std::is_sorted(dims.begin(), dims.end()))
-      views_.push_back({Kind::kPermute, std::move(dims), std::move(permuted)});
+      views_.push_back({NamedView::Kind::kPermute, std::move(dims), std::move(permuted)});
   }
 
   void reshape(const std::vector<int64_t>& sizes) {
-    if (!views_.empty() && views_.back().kind == Kind::kReshape) views_.pop_back();
-    if (sizes != this->sizes()) views_.push_back({Kind::kReshape, sizes, sizes});
+    if (!views_.empty() && views_.back().kind == NamedView::Kind::kReshape) views_.pop_back();
+    if (sizes != this->sizes()) views_.push_back({NamedView::Kind::kReshape, sizes, sizes});
   }
 
   void slice(size_t dim, int64_t start, int64_t count, int64_t step) {
     if (count == sizes()[dim]) return;
     std::vector<int64_t> sliced = sizes();
     sliced[dim] = count;
-    views_.push_back({Kind::kSlice,
+    views_.push_back({NamedView::Kind::kSlice,
                       {int64_t(dim), start, start + (count - 1) * step + 1, step},
                       std::move(sliced)});
   }
 
   void expand(const std::vector<int64_t>& sizes) {
-    if (sizes != this->sizes()) views_.push_back({Kind::kExpand, sizes, sizes});
+    if (sizes != this->sizes()) views_.push_back({NamedView::Kind::kExpand, sizes, sizes});
   }
 
   std::vector<NamedView> take() { return std::move(views_); }
@@ -146,23 +144,23 @@ std::optional<std::vector<Digit>> digits_taken(const Layout& base,
 
 }  // namespace
 
-ViewOperator operator_of(Kind kind) {
+ViewOperator operator_of(NamedView::Kind kind) {
   switch (kind) {
-    case Kind::kPermute:
+    case NamedView::Kind::kPermute:
       return {"aten::permute", ""};
-    case Kind::kReshape:
+    case NamedView::Kind::kReshape:
       return {"aten::reshape", ""};
-    case Kind::kSlice:
+    case NamedView::Kind::kSlice:
       return {"aten::slice", "Tensor"};
-    case Kind::kExpand:
+    case NamedView::Kind::kExpand:
       break;
   }
   return {"aten::expand", ""};
 }
 
 std::vector<c10::IValue> constants_of(const NamedView& view) {
-  if (view.kind == Kind::kSlice) return {view.arguments.begin(), view.arguments.end()};
-  if (view.kind == Kind::kExpand) return {view.arguments, false};
+  if (view.kind == NamedView::Kind::kSlice) return {view.arguments.begin(), view.arguments.end()};
+  if (view.kind == NamedView::Kind::kExpand) return {view.arguments, false};
   return {view.arguments};
 }
 

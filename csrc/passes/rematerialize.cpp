@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kLineCost = 8;  // a cache line from or to memory
 constexpr int kStoreCost = 2 * kLineCost;
-constexpr size_t kMostNodes = 12;  // rematerialized for one value
+constexpr size_t kMostNodesOfRecipe = 12;  // rematerialized for one value
 // A value of so many times fewer elements (a row's mean) stays in the cache while it is read.
 constexpr int64_t kSmall = 16;
 
@@ -28,7 +28,7 @@ struct Recipe {
   int64_t loaded_lines = 0;  // for a line of the value
 };
 
-struct Reader {
+struct ItemReader {
   size_t item;
   std::unordered_set<ValueId> reads;  // bases in memory
 };
@@ -66,7 +66,7 @@ class Recomputation {
   }
 
  private:
-  using Recipes = std::vector<std::pair<Reader, Recipe>>;
+  using Recipes = std::vector<std::pair<ItemReader, Recipe>>;
 
   const CoreNode& node(NodeId id) const { return graph_.nodes[size_t(id)]; }
   const CoreValue& value(ValueId id) const { return graph_.values[size_t(id)]; }
@@ -75,7 +75,7 @@ class Recomputation {
     return std::find(nodes.begin(), nodes.end(), id) != nodes.end();
   }
 
-  const FusionGroup& group_of(const Reader& reader) const {
+  const FusionGroup& group_of(const ItemReader& reader) const {
     return std::get<FusionGroup>(items_[reader.item]);
   }
 
@@ -97,7 +97,7 @@ class Recomputation {
     Recipes recipes;
     int64_t saved = kStoreCost;
     for (const int32_t item : readers) {
-      Reader reader = reader_of(size_t(item));
+      ItemReader reader = reader_of(size_t(item));
       Recipe recipe;
       if (!add_recipe(reader, made, id, recipe) || !has_room_for(reader, recipe))
         return std::nullopt;
@@ -123,8 +123,8 @@ class Recomputation {
     return kind == CoreKind::kPointwise || kind == CoreKind::kCopy;
   }
 
-  Reader reader_of(size_t item) const {
-    Reader reader{item, {}};
+  ItemReader reader_of(size_t item) const {
+    ItemReader reader{item, {}};
     const FusionGroup& group = group_of(reader);
     for (const auto* const nodes : {&group.nodes, &group.inlined})
       for (const NodeId id : *nodes)
@@ -134,20 +134,21 @@ class Recomputation {
     return reader;
   }
 
-  bool has_room_for(const Reader& reader, const Recipe& recipe) const {
+  bool has_room_for(const ItemReader& reader, const Recipe& recipe) const {
     const FusionGroup& group = group_of(reader);
     return group.nodes.size() + group.inlined.size() + recipe.nodes.size() <= kMostGroupNodes &&
            reader.reads.size() + recipe.loads.size() <= kMostGroupInputs;
   }
 
   // False where the reader cannot make it of what is in memory when it runs.
-  bool add_recipe(const Reader& reader, const CoreValue& made, ValueId id, Recipe& recipe) const {
+  bool add_recipe(const ItemReader& reader, const CoreValue& made, ValueId id,
+                  Recipe& recipe) const {
     const NodeId producer = value(id).producer;
     if (contains(recipe.nodes, producer) || contains(group_of(reader).inlined, producer))
       return true;
     const CoreKind kind = node(producer).kind;
     const bool of_index_alone = kind == CoreKind::kFill || kind == CoreKind::kArange;
-    if (recipe.nodes.size() == kMostNodes || !(of_index_alone || is_elementwise(producer)))
+    if (recipe.nodes.size() == kMostNodesOfRecipe || !(of_index_alone || is_elementwise(producer)))
       return false;
     recipe.nodes.push_back(producer);
     recipe.operators += kind == CoreKind::kPointwise ? primitive::cost_of(node(producer).op) : 1;
@@ -155,7 +156,8 @@ class Recomputation {
                        [&](ValueId input) { return add_input(reader, made, input, recipe); });
   }
 
-  bool add_input(const Reader& reader, const CoreValue& made, ValueId input, Recipe& recipe) const {
+  bool add_input(const ItemReader& reader, const CoreValue& made, ValueId input,
+                 Recipe& recipe) const {
     const ValueId base = graph_.base_of(input);
     const NodeId producer = value(base).producer;
     if (producer != kNoId && node(producer).kind == CoreKind::kNumber) return true;

@@ -19,7 +19,7 @@ using torch::jit::Value;
 // What is computed again costs little beside what is left out: so many elements less.
 constexpr int64_t kLeastReduction = 8;
 constexpr size_t kMostOperators = 8;
-constexpr size_t kMostReads = 2;
+constexpr size_t kMostReadsOfGather = 2;
 
 bool is_output(const Value* value) {
   return std::ranges::any_of(value->uses(), [](const torch::jit::Use& use) {
@@ -73,7 +73,7 @@ class Gather {
   bool is_cheap(Value* value) {
     if (seen_.count(value) != 0 || is_constant_along(value)) return true;
     seen_.emplace(value, nullptr);
-    if (is_in_memory(value)) return ++reads_ <= kMostReads;
+    if (is_in_memory(value)) return ++reads_ <= kMostReadsOfGather;
     const size_t operands = operand_count(*value->node());
     if (operands == 0 || ++operators_ > kMostOperators) return false;
     for (size_t i = 0; i < operands; ++i)

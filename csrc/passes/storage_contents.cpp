@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "passes/storage_regions.h"
+#include "passes/verify_functional.h"
 
 namespace torch_lazy {
 namespace {
@@ -11,16 +12,6 @@ namespace {
 using torch::jit::Node;
 using torch::jit::Value;
 using Origin = StorageInfo::Origin;
-
-bool is_view(const Value* value) {
-  return value->node()->kind() == c10::aten::as_strided;
-}
-
-// Made by a node, in memory of its own.
-bool is_made(const Value* value) {
-  return !is_view(value) && value->node()->kind() != c10::prim::Param &&
-         value->node()->kind() != c10::prim::Constant;
-}
 
 }  // namespace
 

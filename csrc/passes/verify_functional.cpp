@@ -24,15 +24,6 @@ bool is_input(const Value* value) {
   return value->node()->kind() == c10::prim::Param;
 }
 
-bool is_view(const Value* value) {
-  return value->node()->kind() == c10::aten::as_strided;
-}
-
-// In memory of its own, which a node made.
-bool is_made(const Value* value) {
-  return !is_input(value) && !is_view(value) && value->node()->kind() != c10::prim::Constant;
-}
-
 Layout layout_of(const Value* value) {
   const TensorInfo info = info_of(value);
   Layout layout;
@@ -154,6 +145,14 @@ class Verifier {
 };
 
 }  // namespace
+
+bool is_view(const Value* value) {
+  return value->node()->kind() == c10::aten::as_strided;
+}
+
+bool is_made(const Value* value) {
+  return !is_input(value) && !is_view(value) && value->node()->kind() != c10::prim::Constant;
+}
 
 void verify_functional(const Graph& graph, const std::vector<GraphInput>& inputs) {
   Verifier(graph, inputs).verify();

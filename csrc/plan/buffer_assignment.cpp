@@ -8,9 +8,6 @@
 namespace torch_lazy {
 namespace {
 
-// Of reads and writes of one memory, which are compared with each other. Where there are more, one
-// that would have to be compared is taken to conflict.
-constexpr size_t kMostWritesCompared = 512;
 constexpr int kMostReadsCompared = 512;
 
 class Assigner {

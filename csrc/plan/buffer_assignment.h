@@ -10,6 +10,10 @@
 
 namespace torch_lazy {
 
+// Reads and writes of one memory are compared with each other. Where there are more, none is made
+// right there that would have to be compared.
+inline constexpr size_t kMostWritesCompared = 512;
+
 struct BufferAssignment {
   std::vector<ValueId> roots;  // by value: whose memory it lies in; itself for most
   std::vector<Layout>

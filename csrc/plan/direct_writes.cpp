@@ -10,9 +10,6 @@
 namespace torch_lazy {
 namespace {
 
-// Where there are more to one memory, none is moved: each is compared with all others.
-constexpr size_t kMostWritesCompared = 512;
-
 class DirectWrites {
  public:
   DirectWrites(const CoreGraph& graph, const std::vector<GraphInput>& inputs,

@@ -9,7 +9,6 @@
 namespace torch_lazy {
 namespace {
 
-using codegen::Access;
 using codegen::Dimensions;
 using codegen::Kernel;
 using codegen::LoweredKernel;
@@ -50,7 +49,7 @@ class Counter {
     return total > 0 ? total : lowered_.number(kernel.reduction[reduction]);
   }
 
-  void add(Touched& touched, const Access& access) const {
+  void add(Touched& touched, const codegen::Access& access) const {
     const Dimensions varies = codegen::varying_dimensions(access, varying_);
     int64_t elements = 1, begin = lowered_.number(access.offset), end = begin + 1;
     for (size_t i = 0; i < access.strides.size(); ++i) {

@@ -22,8 +22,6 @@
 namespace torch_lazy {
 namespace {
 
-using Kind = OutputMetadata::Kind;
-
 // An alias of the tensor that carries the flags the operand was passed with.
 at::Tensor pass_with_flags(const at::Tensor& tensor, uint8_t flags) {
   at::Tensor alias = at::alias(tensor);
@@ -244,9 +242,11 @@ Step step_from_tape(const Tape& tape, size_t index, std::vector<InputMetadata>* 
   std::vector<uint32_t> arguments;
   for_each_value(step.operands, [&](uint32_t value) { arguments.push_back(value); });
   for (const OutputMetadata& output : decode_outputs(tape.outputs(index))) {
-    const bool made = output.kind != Kind::kUndefined && output.kind != Kind::kArgument;
+    const bool made = output.kind != OutputMetadata::Kind::kUndefined &&
+                      output.kind != OutputMetadata::Kind::kArgument;
     step.outputs.push_back(made ? int64_t(output.value) : -1);
-    if (output.kind == Kind::kArgumentRebound) step.rebound.push_back(arguments.at(output.source));
+    if (output.kind == OutputMetadata::Kind::kArgumentRebound)
+      step.rebound.push_back(arguments.at(output.source));
   }
   return step;
 }

@@ -40,7 +40,7 @@ Kept& kept() {
 }
 
 // Made when the library is loaded: what is made during a fork is not covered by it.
-[[maybe_unused]] Kept& made_at_load = kept();
+[[maybe_unused]] Kept& event_log_made_at_load = kept();
 
 }  // namespace
 

@@ -14,16 +14,16 @@
 namespace torch_lazy {
 namespace {
 
-constexpr const char* kFormat = "choice 2";
+constexpr const char* kChoiceFormat = "choice 2";
 // A choice is a few dozen bytes, so these are tens of thousands.
-constinit DiskStore store{"choices", int64_t{4} << 20};
+constinit DiskStore choice_store{"choices", int64_t{4} << 20};
 
 }  // namespace
 
 std::string choice_key(const std::string& backend, const GraphHash& hash,
                        const CompileOptions& options) {
   std::string key = fmt::format(
-      "{}\n{}\n{} on {} with {}, {} threads, {}\n{} {}\n", kFormat, this_build(), backend,
+      "{}\n{}\n{} on {} with {}, {} threads, {}\n{} {}\n", kChoiceFormat, this_build(), backend,
       backend_by_name(backend).device_name(), processor_name(), at::get_num_threads(),
       config().rematerialize_bytes.load(), hash.hex(), options.device.str());
   for (const GraphInput& input : options.inputs)
@@ -33,13 +33,13 @@ std::string choice_key(const std::string& backend, const GraphHash& hash,
 }
 
 std::optional<Choice> recall_choice(const std::string& key) {
-  DiskCache* const kept = store.get();
+  DiskCache* const kept = choice_store.get();
   const std::optional<std::string> text = kept ? kept->get(key) : std::nullopt;
   return text ? choice_from_string(*text) : std::nullopt;
 }
 
 void remember_choice(const std::string& key, const Choice& choice) {
-  if (DiskCache* const kept = store.get()) kept->put(key, to_string(choice));
+  if (DiskCache* const kept = choice_store.get()) kept->put(key, to_string(choice));
 }
 
 std::string to_string(const Choice& choice) {

@@ -34,7 +34,7 @@ Costs& process_costs() {
 }
 
 // Made when the library is loaded: what is made during a fork is not covered by it.
-[[maybe_unused]] Costs& made_at_load = process_costs();
+[[maybe_unused]] Costs& process_costs_made_at_load = process_costs();
 
 // Compiled traces that have not run; one that runs makes up for another.
 std::atomic<int64_t> unused{0};

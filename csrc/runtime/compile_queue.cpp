@@ -42,7 +42,7 @@ Queue& queue() {
 }
 
 // Made when the library is loaded: what is made during a fork is not covered by it.
-[[maybe_unused]] Queue& made_at_load = queue();
+[[maybe_unused]] Queue& compile_queue_made_at_load = queue();
 
 // A child has no compile thread yet. What was being compiled is begun again.
 void after_fork(Queue& jobs, bool in_child) {

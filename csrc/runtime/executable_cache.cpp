@@ -27,25 +27,25 @@ struct Compiled {
 };
 
 // Global: one cache for the traces of all threads.
-struct Cache {
+struct ExecutableCache {
   ForkSafeMutex mutex{LockOrder::kExecutables};  // guards `by_hash`
   std::unordered_map<uint64_t, std::vector<Compiled>> by_hash;
 };
 
-Cache& cache() {
-  static Cache* const instance = new Cache;
+ExecutableCache& cached_executables() {
+  static ExecutableCache* const instance = new ExecutableCache;
   return *instance;
 }
 
 // Made when the library is loaded: what is made during a fork is not covered by it.
-[[maybe_unused]] Cache& made_at_load = cache();
+[[maybe_unused]] ExecutableCache& executable_cache_made_at_load = cached_executables();
 
 // Copies, so that graphs are made and compared without the lock. They are few: a 64-bit hash is
 // equal.
 std::vector<Compiled> compiled_with_hash(uint64_t hash) {
-  const std::lock_guard<std::mutex> lock(cache().mutex);
-  const auto found = cache().by_hash.find(hash);
-  return found == cache().by_hash.end() ? std::vector<Compiled>() : found->second;
+  const std::lock_guard<std::mutex> lock(cached_executables().mutex);
+  const auto found = cached_executables().by_hash.find(hash);
+  return found == cached_executables().by_hash.end() ? std::vector<Compiled>() : found->second;
 }
 
 std::vector<GraphInput> graph_inputs(const WindowGraph& graph) {
@@ -83,15 +83,15 @@ Runnable executable_for(const WindowGraph& window, const TraceConditions& condit
   Runnable made{choose_executable(backend, {window.graph, hash, make_again}, options),
                 std::make_shared<ExecutionLock>(), hash};
   increment(metrics().compiles);
-  const std::lock_guard<std::mutex> lock(cache().mutex);
-  cache().by_hash[hash.low].push_back({backend, std::move(options), graph, made});
+  const std::lock_guard<std::mutex> lock(cached_executables().mutex);
+  cached_executables().by_hash[hash.low].push_back({backend, std::move(options), graph, made});
   return made;
 }
 
 void forget_executables(const std::unordered_set<const Executable*>& executables) {
   std::vector<Compiled> dropped;  // destroyed without the lock
-  const std::lock_guard<std::mutex> lock(cache().mutex);
-  for (auto& [hash, same_hash] : cache().by_hash) {
+  const std::lock_guard<std::mutex> lock(cached_executables().mutex);
+  for (auto& [hash, same_hash] : cached_executables().by_hash) {
     const auto forgotten =
         std::partition(same_hash.begin(), same_hash.end(), [&](const Compiled& compiled) {
           return !executables.contains(compiled.runnable.executable.get());
@@ -99,13 +99,14 @@ void forget_executables(const std::unordered_set<const Executable*>& executables
     std::move(forgotten, same_hash.end(), std::back_inserter(dropped));
     same_hash.erase(forgotten, same_hash.end());
   }
-  std::erase_if(cache().by_hash, [](const auto& entry) { return entry.second.empty(); });
+  std::erase_if(cached_executables().by_hash,
+                [](const auto& entry) { return entry.second.empty(); });
 }
 
 void clear_executables() {
   std::unordered_map<uint64_t, std::vector<Compiled>> dropped;  // destroyed without the lock
-  const std::lock_guard<std::mutex> lock(cache().mutex);
-  dropped.swap(cache().by_hash);
+  const std::lock_guard<std::mutex> lock(cached_executables().mutex);
+  dropped.swap(cached_executables().by_hash);
 }
 
 }  // namespace torch_lazy

@@ -86,7 +86,7 @@ Measured& measured() {
 }
 
 // Made when the library is loaded: what is made during a fork is not covered by it.
-[[maybe_unused]] Measured& made_at_load = measured();
+[[maybe_unused]] Measured& idle_cores_made_at_load = measured();
 
 void set_compiling(bool compiling) {
   Measured& all = measured();

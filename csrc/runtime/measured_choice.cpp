@@ -24,7 +24,7 @@ std::mutex& choices_mutex() {
 }
 
 // Made when the library is loaded: what is made during a fork is not covered by it.
-[[maybe_unused]] std::mutex& made_at_load = choices_mutex();
+[[maybe_unused]] std::mutex& choices_mutex_made_at_load = choices_mutex();
 
 // The share of its time that a window has to keep, by what its steps promise, to be compiled again.
 constexpr double kWorthCompiling = 0.95;

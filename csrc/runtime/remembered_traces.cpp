@@ -21,7 +21,7 @@
 namespace torch_lazy {
 namespace {
 
-constexpr const char* kFormat = "traces 1";
+constexpr const char* kTraceFormat = "traces 1";
 
 // Of one backend and build: some hundred kilobytes, which every process reads.
 constexpr size_t kMostTraces = 4096, kMostWords = size_t{1} << 17;
@@ -34,14 +34,14 @@ constexpr int64_t kMostRuns = 1'000'000;
 constexpr std::chrono::seconds kLongestRecording{60};
 
 // A few builds and backends.
-constinit DiskStore store{"traces", int64_t{16} << 20};
+constinit DiskStore trace_store{"traces", int64_t{16} << 20};
 
 std::string key_of(const std::string& backend) {
-  return fmt::format("{}\n{}\n{} on {}", kFormat, this_build(), backend, processor_name());
+  return fmt::format("{}\n{}\n{} on {}", kTraceFormat, this_build(), backend, processor_name());
 }
 
 RememberedTracesInOrder read(const std::string& backend) {
-  DiskCache* const kept = store.get();
+  DiskCache* const kept = trace_store.get();
   const std::optional<std::string> bytes = kept ? kept->get(key_of(backend)) : std::nullopt;
   return bytes ? remembered_from_bytes(*bytes) : RememberedTracesInOrder();
 }
@@ -59,7 +59,7 @@ Recalled& recalled() {
 }
 
 // Made when the library is loaded: what is made during a fork is not covered by it.
-[[maybe_unused]] Recalled& made_at_load = recalled();
+[[maybe_unused]] Recalled& remembered_traces_made_at_load = recalled();
 
 // But for what a later process does not mind: their order, and how often exactly a trace ran. Then
 // nothing is written: a script that is run again adds nothing, in many processes it may be.
@@ -107,7 +107,7 @@ void remember_traces(Until until) noexcept {
     const std::string backend = backend_name();
     const RememberedTraces now = traces_to_remember(kLeastRunsToRemember);
     if (now.empty()) return;
-    DiskCache* const kept = store.get();
+    DiskCache* const kept = trace_store.get();
     if (!kept) return;
     RememberedTraces before;
     {

@@ -62,7 +62,7 @@ Selecting& selecting() {
   static Selecting& instance = *new Selecting;
   return instance;
 }
-[[maybe_unused]] Selecting& made_at_load = selecting();
+[[maybe_unused]] Selecting& select_backend_made_at_load = selecting();
 
 // The scope in which the calling thread selects a backend, alone. Not entered where it does
 // already: a backend's package uses the device while it is loaded.

@@ -52,7 +52,7 @@ Cache& cache() {
 }
 
 // Made when the library is loaded: what is made during a fork is not covered by it.
-[[maybe_unused]] Cache& made_at_load = cache();
+[[maybe_unused]] Cache& trace_cache_made_at_load = cache();
 
 size_t most_operations() {
   if (const int64_t set = config().trace_operations.load(std::memory_order_relaxed))

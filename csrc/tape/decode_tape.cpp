@@ -12,9 +12,9 @@ namespace torch_lazy {
 namespace {
 
 // Reads words in order; the tape is our own, so running past the end is a bug, not bad input.
-class Reader {
+class TapeReader {
  public:
-  explicit Reader(c10::ArrayRef<uint64_t> words) : words_(words) {}
+  explicit TapeReader(c10::ArrayRef<uint64_t> words) : words_(words) {}
   bool done() const { return at_ == words_.size(); }
   bool at_offsets() const { return word_tag(words_[at_]) == Tag::kOffsets; }
   uint64_t next() {
@@ -57,7 +57,7 @@ Operand constant(c10::IValue value, size_t number_word = 0) {
   return operand;
 }
 
-InputMetadata decode_input(uint64_t header, Reader& reader) {
+InputMetadata decode_input(uint64_t header, TapeReader& reader) {
   InputMetadata input;
   input.value = word_payload(header);
   input.cpu = word_tag(header) == Tag::kCpuTensor;
@@ -83,15 +83,15 @@ c10::List<Element> list_of(uint32_t size, const Next& next) {
   return list;
 }
 
-Operand wrapped_number(c10::ScalarType dtype, Reader& reader) {
+Operand wrapped_number(c10::ScalarType dtype, TapeReader& reader) {
   const size_t word = dtype == c10::ScalarType::Double ? reader.at() : 0;
   const uint64_t low = reader.next(), high = reader.next();
   return constant(number_tensor(dtype, low, high), word);
 }
 
-Operand decode_operand(Reader& reader, std::vector<InputMetadata>* inputs);
+Operand decode_operand(TapeReader& reader, std::vector<InputMetadata>* inputs);
 
-Operand scalar_list(uint32_t size, Reader& reader, std::vector<InputMetadata>* inputs) {
+Operand scalar_list(uint32_t size, TapeReader& reader, std::vector<InputMetadata>* inputs) {
   c10::impl::GenericList list(c10::NumberType::get());
   std::vector<Operand> elements;
   for (uint32_t i = 0; i < size; ++i) {
@@ -103,7 +103,7 @@ Operand scalar_list(uint32_t size, Reader& reader, std::vector<InputMetadata>* i
   return operand;
 }
 
-Operand tensor_list(Operand::Kind kind, uint32_t size, Reader& reader,
+Operand tensor_list(Operand::Kind kind, uint32_t size, TapeReader& reader,
                     std::vector<InputMetadata>* inputs) {
   Operand operand;
   operand.kind = kind;
@@ -111,7 +111,7 @@ Operand tensor_list(Operand::Kind kind, uint32_t size, Reader& reader,
   return operand;
 }
 
-StorageOffsets decode_offsets(uint64_t header, Reader& reader) {
+StorageOffsets decode_offsets(uint64_t header, TapeReader& reader) {
   StorageOffsets offsets;
   offsets.storage = word_payload(header);
   offsets.kind = OffsetKind(word_flags(header));
@@ -122,7 +122,7 @@ StorageOffsets decode_offsets(uint64_t header, Reader& reader) {
   return offsets;
 }
 
-Operand decode_operand(Reader& reader, std::vector<InputMetadata>* inputs) {
+Operand decode_operand(TapeReader& reader, std::vector<InputMetadata>* inputs) {
   const uint64_t header = reader.next();
   const uint32_t payload = word_payload(header);
   switch (word_tag(header)) {
@@ -186,7 +186,7 @@ Operand decode_operand(Reader& reader, std::vector<InputMetadata>* inputs) {
 
 std::vector<OutputMetadata> decode_outputs(c10::ArrayRef<uint64_t> words) {
   std::vector<OutputMetadata> outputs;
-  Reader reader(words);
+  TapeReader reader(words);
   while (!reader.done()) {
     OutputMetadata output;
     const uint64_t header = reader.next();
@@ -225,7 +225,7 @@ void summarize_outputs(c10::ArrayRef<uint64_t> words,
 std::vector<Operand> decode_operands(c10::ArrayRef<uint64_t> words,
                                      std::vector<InputMetadata>* inputs,
                                      std::vector<StorageOffsets>* offsets) {
-  Reader reader(words);
+  TapeReader reader(words);
   reader.next();  // the operator
   std::vector<Operand> operands;
   while (!reader.done() && !reader.at_offsets()) operands.push_back(decode_operand(reader, inputs));

@@ -6,9 +6,9 @@ namespace torch_lazy {
 namespace {
 
 // The format is described in CPython's Objects/locations.md.
-class Reader {
+class EntryReader {
  public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  explicit EntryReader(std::string_view bytes) : bytes_(bytes) {}
 
   bool at_end() const { return next_ >= bytes_.size(); }
   int byte() { return at_end() ? 0 : static_cast<unsigned char>(bytes_[next_++]); }
@@ -40,7 +40,7 @@ LineAndColumn line_at(std::string_view line_table, int first_line, int offset) {
   constexpr int kBytesOfUnit = 2;
   // Below kOneLine: a short form, columns only.
   constexpr int kOneLine = 10, kNoColumns = 13, kLong = 14, kNoLine = 15;
-  Reader table(line_table);
+  EntryReader table(line_table);
   int line = first_line, end = 0;
   while (offset >= 0 && !table.at_end()) {
     const int head = table.byte();

@@ -51,7 +51,7 @@ Remembered& remembered() {
   return *instance;
 }
 // Made when the library is loaded: what is made during a fork is not covered by it.
-[[maybe_unused]] Remembered& made_at_load = remembered();
+[[maybe_unused]] Remembered& operator_warnings_made_at_load = remembered();
 
 }  // namespace
 

@@ -49,7 +49,7 @@ Library& library() {
 }
 
 // Made when the library is loaded: what is made during a fork is not covered by it.
-[[maybe_unused]] Library& made_at_load = library();
+[[maybe_unused]] Library& python_frames_made_at_load = library();
 
 bool starts_with_directory(std::string_view file, std::string_view directory) {
   return !directory.empty() && file.size() > directory.size() && file.starts_with(directory) &&

@@ -92,7 +92,7 @@ CodeTable& table() {
 }
 
 // Made when the library is loaded: what is made during a fork is not covered by it.
-[[maybe_unused]] CodeTable& made_at_load = table();
+[[maybe_unused]] CodeTable& source_location_made_at_load = table();
 
 uint32_t code_of(LocationId id) {
   return static_cast<uint32_t>(id >> 32);

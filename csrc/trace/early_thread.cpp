@@ -39,7 +39,7 @@ All& all() {
 }
 
 // What is made during a fork is not covered by it.
-[[maybe_unused]] All& made_at_load = all();
+[[maybe_unused]] All& early_thread_made_at_load = all();
 
 // Looks at the flag for a while.
 void look_out(const std::atomic<bool>& flag, bool wanted) {

@@ -3,7 +3,7 @@
 
 #include "tape_builder.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 // The step of Adam for a parameter, as torch.optim records it where it has no list of tensors.
 inline void step_of_adam(TapeBuilder& w, int64_t size) {
@@ -18,4 +18,4 @@ inline void step_of_adam(TapeBuilder& w, int64_t size) {
   w.call("aten::addcdiv_", "", {parameter, mean, scaled, -0.01});
 }
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

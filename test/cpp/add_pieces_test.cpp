@@ -12,7 +12,7 @@
 namespace torch_lazy {
 namespace {
 
-using testing::Names;
+using tests::Names;
 
 // Of six columns, with what stands for the gradients of x[:, 0:2], x[:, 2:4] and x[:, 1:3].
 const std::string kPieces = R"(graph(%a : P, %b : P):
@@ -48,17 +48,17 @@ struct Added {
   std::shared_ptr<torch::jit::Graph> before, after;
 
   explicit Added(const std::string& body)
-      : before(testing::parse_graph(with_types(kPieces + body))), after(before->copy()) {
+      : before(tests::parse_graph(with_types(kPieces + body))), after(before->copy()) {
     simplify(add_pieces(after), {0, 0});
     verify_graph(*after);
   }
 
-  Names operators() const { return testing::operators_of(*after); }
+  Names operators() const { return tests::operators_of(*after); }
 
   void expect_same_results() const {
     const at::Tensor a = at::randn({3, 2}), b = at::randn({3, 2});
     b[1][0] = 0.0;  // of which the negative is -0
-    testing::expect_same_results(*before, *after, a, b);
+    tests::expect_same_results(*before, *after, a, b);
   }
 };
 

@@ -12,8 +12,8 @@
 namespace torch_lazy {
 namespace {
 
-using testing::Handle;
-using testing::TapeBuilder;
+using tests::Handle;
+using tests::TapeBuilder;
 
 constexpr size_t kRepeating = 10;
 

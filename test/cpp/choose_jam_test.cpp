@@ -12,15 +12,15 @@
 namespace torch_lazy::codegen {
 namespace {
 
-constexpr int kLanes = 16;
+constexpr int kJamLanes = 16;
 
 // A product of matrices of `rows` x `inner` and `inner` x `columns` elements, with lanes along the
 // columns.
-struct Product {
+struct JamProduct {
   std::vector<int64_t> sizes;
   LoopBuilder builder{Axis::kParallel, {slot(0), slot(2)}, {slot(1)}};
 
-  Product(int64_t rows, int64_t inner, int64_t columns, Type type = Type::kFloat)
+  JamProduct(int64_t rows, int64_t inner, int64_t columns, Type type = Type::kFloat)
       : sizes{rows, inner, columns} {
     builder.kernel.size_slots = 3;
     const uint32_t a = builder.input(type), b = builder.input(type);
@@ -30,24 +30,24 @@ struct Product {
     builder.store(builder.output(type), {slot(2), one()}, sum);
   }
 
-  Jam jam() const { return choose_jam(builder.kernel, sizes, kLanes); }
+  Jam jam() const { return choose_jam(builder.kernel, sizes, kJamLanes); }
 };
 
 TEST(ChooseJam, RowsOfAProductAreComputedTogether) {
-  EXPECT_EQ(Product(64, 64, 64).jam(), (Jam{.dimension = 0, .steps = 8}));
+  EXPECT_EQ(JamProduct(64, 64, 64).jam(), (Jam{.dimension = 0, .steps = 8}));
 }
 
 TEST(ChooseJam, FewRowsAreAllComputedTogether) {
-  EXPECT_EQ(Product(3, 64, 64).jam(), (Jam{.dimension = 0, .steps = 3}));
-  EXPECT_EQ(Product(1, 64, 64).jam(), Jam{});
+  EXPECT_EQ(JamProduct(3, 64, 64).jam(), (Jam{.dimension = 0, .steps = 3}));
+  EXPECT_EQ(JamProduct(1, 64, 64).jam(), Jam{});
 }
 
 TEST(ChooseJam, TheStepsLeaveFewForNothingAtTheEnd) {
-  EXPECT_EQ(Product(20, 64, 64).jam().steps, 7);
+  EXPECT_EQ(JamProduct(20, 64, 64).jam().steps, 7);
 }
 
 TEST(ChooseJam, WideTypesHaveRegistersForFewerSteps) {
-  EXPECT_EQ(Product(64, 64, 64, Type::kDouble).jam().steps, 6);
+  EXPECT_EQ(JamProduct(64, 64, 64, Type::kDouble).jam().steps, 6);
 }
 
 TEST(ChooseJam, OfTwoOperandsTheLargerIsSharedAndReadOnce) {
@@ -59,13 +59,14 @@ TEST(ChooseJam, OfTwoOperandsTheLargerIsSharedAndReadOnce) {
   builder.store(builder.output(Type::kFloat), {Size::constant(1000), one()},
                 builder.op(Op::kReduceSum, {builder.op(Op::kMul, {of_x, of_weight})}));
 
-  EXPECT_EQ(choose_jam(builder.kernel, {}, kLanes), (Jam{.dimension = 0, .steps = 4}));
+  EXPECT_EQ(choose_jam(builder.kernel, {}, kJamLanes), (Jam{.dimension = 0, .steps = 4}));
 }
 
 TEST(ChooseJam, ThreadsAreLeftWorkItems) {
-  const Product product(8, 64, 64);
+  const JamProduct product(8, 64, 64);
 
-  EXPECT_EQ(choose_jam(product.builder.kernel, product.sizes, kLanes, /*most_steps=*/2).steps, 2);
+  EXPECT_EQ(choose_jam(product.builder.kernel, product.sizes, kJamLanes, /*most_steps=*/2).steps,
+            2);
 }
 
 TEST(ChooseJam, OfAGatherNoneAreJammed) {
@@ -79,11 +80,11 @@ TEST(ChooseJam, OfAGatherNoneAreJammed) {
   builder.store(builder.output(Type::kFloat), {Size::constant(64), one()},
                 builder.op(Op::kAdd, {gathered, transposed}));
 
-  EXPECT_EQ(choose_jam(builder.kernel, {}, kLanes), Jam{});
+  EXPECT_EQ(choose_jam(builder.kernel, {}, kJamLanes), Jam{});
 }
 
 TEST(ChooseJam, OfFewColumnsAStepHasOneVector) {
-  EXPECT_EQ(Product(64, 64, 16).jam(), (Jam{.dimension = 0, .steps = 8, .vectors = 1}));
+  EXPECT_EQ(JamProduct(64, 64, 16).jam(), (Jam{.dimension = 0, .steps = 8, .vectors = 1}));
 }
 
 TEST(ChooseJam, OfRowsThatShareNothingNoneAreJammed) {
@@ -92,7 +93,7 @@ TEST(ChooseJam, OfRowsThatShareNothingNoneAreJammed) {
   const ExprId value = builder.load(x, {Size::constant(100), one()});
   builder.store(builder.output(Type::kFloat), {one()}, builder.op(Op::kReduceSum, {value}));
 
-  EXPECT_EQ(choose_jam(builder.kernel, {}, kLanes), Jam{});
+  EXPECT_EQ(choose_jam(builder.kernel, {}, kJamLanes), Jam{});
 }
 
 TEST(ChooseJam, OfASumOfWhatIsKnownBeforeItsLoopNoneAreJammed) {
@@ -103,7 +104,7 @@ TEST(ChooseJam, OfASumOfWhatIsKnownBeforeItsLoopNoneAreJammed) {
   builder.store(builder.output(Type::kFloat), {Size::constant(64), one()},
                 builder.op(Op::kReduceSum, {value}));
 
-  EXPECT_EQ(choose_jam(builder.kernel, {}, kLanes), Jam{});
+  EXPECT_EQ(choose_jam(builder.kernel, {}, kJamLanes), Jam{});
 }
 
 TEST(ChooseJam, OfATransposedMatrixAsManyAsLanesMakeASquare) {
@@ -112,7 +113,7 @@ TEST(ChooseJam, OfATransposedMatrixAsManyAsLanesMakeASquare) {
   builder.store(builder.output(Type::kFloat), {Size::constant(70), one()},
                 builder.load(x, {one(), Size::constant(100)}));
 
-  EXPECT_EQ(choose_jam(builder.kernel, {}, kLanes), (Jam{.dimension = 0, .steps = kLanes}));
+  EXPECT_EQ(choose_jam(builder.kernel, {}, kJamLanes), (Jam{.dimension = 0, .steps = kJamLanes}));
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 namespace torch_lazy {
 namespace {
 
-std::string fused(const std::string& text) {
-  CoreGraph graph = testing::named_core_graph(text);
+std::string fused_and_joined(const std::string& text) {
+  CoreGraph graph = tests::named_core_graph(text);
   choose_joins(graph);
   return to_string(graph, fuse(graph));
 }
@@ -36,11 +36,11 @@ const std::string kRotatedHalves = R"(graph(%a : Float(4, 32, strides=[32, 1], d
   return (%r))";
 
 TEST(ChooseJoins, APieceIsComputedForTheJoinThatAKernelReads) {
-  EXPECT_EQ(fused(kRotatedHalves), "{c, p, r | store r | rematerialize n} [4, 32]\n");
+  EXPECT_EQ(fused_and_joined(kRotatedHalves), "{c, p, r | store r | rematerialize n} [4, 32]\n");
 }
 
 TEST(ChooseJoins, ACatThatNoKernelReadsIsNoJoin) {
-  EXPECT_EQ(fused(R"(graph(%a : Float(4, 32, strides=[32, 1], device=cpu),
+  EXPECT_EQ(fused_and_joined(R"(graph(%a : Float(4, 32, strides=[32, 1], device=cpu),
       %b : Float(4, 32, strides=[32, 1], device=cpu)):
   %one : int = prim::Constant[value=1]()
   %pieces : Tensor[] = prim::ListConstruct(%a, %b)
@@ -50,7 +50,7 @@ TEST(ChooseJoins, ACatThatNoKernelReadsIsNoJoin) {
 }
 
 TEST(ChooseJoins, WhatAKernelMakesForOthersTooIsNoPieceOfAJoin) {
-  EXPECT_EQ(fused(R"(graph(%a : Float(4, 32, strides=[32, 1], device=cpu)):
+  EXPECT_EQ(fused_and_joined(R"(graph(%a : Float(4, 32, strides=[32, 1], device=cpu)):
   %one : int = prim::Constant[value=1]()
   %e : Float(4, 32, strides=[32, 1], device=cpu) = aten::exp(%a)
   %pieces : Tensor[] = prim::ListConstruct(%e, %a)
@@ -61,7 +61,7 @@ TEST(ChooseJoins, WhatAKernelMakesForOthersTooIsNoPieceOfAJoin) {
 }
 
 TEST(ChooseJoins, ACatWithShortRowsIsNoJoin) {
-  EXPECT_EQ(fused(R"(graph(%a : Float(64, 2, strides=[2, 1], device=cpu),
+  EXPECT_EQ(fused_and_joined(R"(graph(%a : Float(64, 2, strides=[2, 1], device=cpu),
       %b : Float(64, 1, strides=[1, 1], device=cpu)):
   %one : int = prim::Constant[value=1]()
   %pieces : Tensor[] = prim::ListConstruct(%a, %b)
@@ -72,7 +72,7 @@ TEST(ChooseJoins, ACatWithShortRowsIsNoJoin) {
 }
 
 TEST(ChooseJoins, APaddedValueIsMadeByOneKernel) {
-  EXPECT_EQ(fused(R"(graph(%a : Float(94, strides=[1], device=cpu)):
+  EXPECT_EQ(fused_and_joined(R"(graph(%a : Float(94, strides=[1], device=cpu)):
   %one : int = prim::Constant[value=1]()
   %none : NoneType = prim::Constant()
   %zero : float = prim::Constant[value=0]()
@@ -112,16 +112,17 @@ std::string sum_of_views(const std::string& sizes, const std::string& strides) {
 }
 
 TEST(ChooseJoins, APaddedValueIsReadShiftedByTheKernelThatReadsIt) {
-  EXPECT_EQ(fused(sum_of_views("3, 15", "64, 1")), "{r | store r | rematerialize f p} [3, 15]\n");
+  EXPECT_EQ(fused_and_joined(sum_of_views("3, 15", "64, 1")),
+            "{r | store r | rematerialize f p} [3, 15]\n");
 }
 
 TEST(ChooseJoins, EverySecondElementOfARowIsReadFromMemory) {
-  EXPECT_EQ(fused(sum_of_views("3, 15", "32, 2")),
+  EXPECT_EQ(fused_and_joined(sum_of_views("3, 15", "32, 2")),
             "{f | store f} [8, 32]\naten::as_strided_scatter p\n{r | store r} [3, 15]\n");
 }
 
 TEST(ChooseJoins, AValueIsReadFlippedByTheKernelThatReadsIt) {
-  EXPECT_EQ(fused(R"(graph(%a : Float(4, 128, strides=[128, 1], device=cpu)):
+  EXPECT_EQ(fused_and_joined(R"(graph(%a : Float(4, 128, strides=[128, 1], device=cpu)):
   %one : int = prim::Constant[value=1]()
   %dims : int[] = prim::Constant[value=[-1]]()
   %f : Float(4, 128, strides=[128, 1], device=cpu) = aten::flip(%a, %dims)
@@ -131,7 +132,7 @@ TEST(ChooseJoins, AValueIsReadFlippedByTheKernelThatReadsIt) {
 }
 
 TEST(ChooseJoins, WhatAKernelMakesForOthersTooIsReadFlippedFromMemory) {
-  EXPECT_EQ(fused(R"(graph(%a : Float(4, 128, strides=[128, 1], device=cpu)):
+  EXPECT_EQ(fused_and_joined(R"(graph(%a : Float(4, 128, strides=[128, 1], device=cpu)):
   %one : int = prim::Constant[value=1]()
   %dims : int[] = prim::Constant[value=[-1]]()
   %e : Float(4, 128, strides=[128, 1], device=cpu) = aten::exp(%a)
@@ -142,7 +143,7 @@ TEST(ChooseJoins, WhatAKernelMakesForOthersTooIsReadFlippedFromMemory) {
 }
 
 TEST(ChooseJoins, AFlipThatNoKernelReadsIsALibraryCall) {
-  EXPECT_EQ(fused(R"(graph(%a : Float(4, 128, strides=[128, 1], device=cpu)):
+  EXPECT_EQ(fused_and_joined(R"(graph(%a : Float(4, 128, strides=[128, 1], device=cpu)):
   %dims : int[] = prim::Constant[value=[-1]]()
   %f : Float(4, 128, strides=[128, 1], device=cpu) = aten::flip(%a, %dims)
   return (%f))"),
@@ -150,7 +151,7 @@ TEST(ChooseJoins, AFlipThatNoKernelReadsIsALibraryCall) {
 }
 
 TEST(ChooseJoins, AFlipOfShortRowsIsALibraryCall) {
-  EXPECT_EQ(fused(R"(graph(%a : Float(64, 32, strides=[32, 1], device=cpu)):
+  EXPECT_EQ(fused_and_joined(R"(graph(%a : Float(64, 32, strides=[32, 1], device=cpu)):
   %one : int = prim::Constant[value=1]()
   %dims : int[] = prim::Constant[value=[0]]()
   %f : Float(64, 32, strides=[32, 1], device=cpu) = aten::flip(%a, %dims)
@@ -169,7 +170,7 @@ TEST(ChooseJoins, AJoinThatAReductionReadsHasTwoPieces) {
   %c : Float(4, 96, strides=[96, 1], device=cpu) = aten::cat(%pieces, %one)
   %s : Float(4, strides=[1], device=cpu) = aten::sum(%c, %dims, %keep, %none)
   return (%s))";
-  EXPECT_EQ(fused(text), "aten::cat c\n{s | store s} [4, 96~]\n");
+  EXPECT_EQ(fused_and_joined(text), "aten::cat c\n{s | store s} [4, 96~]\n");
 }
 
 TEST(ChooseJoins, PiecesAreComputedToALimitedDepth) {
@@ -183,7 +184,7 @@ TEST(ChooseJoins, PiecesAreComputedToALimitedDepth) {
   text += "  %c : Float(128, strides=[1], device=cpu) = aten::cat(%pieces, %dim)\n";
   text += "  %r : Float(128, strides=[1], device=cpu) = aten::neg(%c)\n  return (%r)";
 
-  EXPECT_NE(fused(text).find("aten::cat c\n"), std::string::npos);
+  EXPECT_NE(fused_and_joined(text).find("aten::cat c\n"), std::string::npos);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace torch_lazy::codegen {
 namespace {
 
-constexpr int kLanes = 8;
+constexpr int kPairLanes = 8;
 
 // y[i, j] = op(x[i, j]) of 4 rows.
 struct Rows {
@@ -25,7 +25,7 @@ struct Rows {
     builder.store(y, {slot(1), one()}, builder.op(op, {builder.load(x, {slot(1), one()})}));
   }
 
-  bool pairs(int lanes = kLanes) const { return goes_by_pairs(builder.kernel, sizes, lanes); }
+  bool pairs(int lanes = kPairLanes) const { return goes_by_pairs(builder.kernel, sizes, lanes); }
 };
 
 TEST(ChoosePairs, ElementaryFunctionsAreComputedByTwo) {
@@ -34,8 +34,8 @@ TEST(ChoosePairs, ElementaryFunctionsAreComputedByTwo) {
 }
 
 TEST(ChoosePairs, ShortRowsAreNot) {
-  EXPECT_TRUE(Rows(Op::kExp, 8 * kLanes).pairs());
-  EXPECT_FALSE(Rows(Op::kExp, 8 * kLanes - 1).pairs());
+  EXPECT_TRUE(Rows(Op::kExp, 8 * kPairLanes).pairs());
+  EXPECT_FALSE(Rows(Op::kExp, 8 * kPairLanes - 1).pairs());
 }
 
 TEST(ChoosePairs, VectorsOfAWholeLineAreNot) {
@@ -67,8 +67,8 @@ TEST(ChoosePairs, NumbersOfARowAreReadAsWell) {
 
 TEST(ChoosePairs, SweepsGainByTheirOwnFunctions) {
   const Rows rows(Op::kExp, 100);  // a load, then exp
-  EXPECT_TRUE(gain_by_pairs(rows.builder.kernel, {0, 1}, kLanes));
-  EXPECT_FALSE(gain_by_pairs(rows.builder.kernel, {0}, kLanes));
+  EXPECT_TRUE(gain_by_pairs(rows.builder.kernel, {0, 1}, kPairLanes));
+  EXPECT_FALSE(gain_by_pairs(rows.builder.kernel, {0}, kPairLanes));
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 namespace torch_lazy {
 namespace {
 
-using testing::evaluate;
-using testing::parse_graph;
+using tests::evaluate;
+using tests::parse_graph;
 
 // The operators of the graph whose line makes %r of %a [rows, inner] and %b [inner, columns].
 struct Product {

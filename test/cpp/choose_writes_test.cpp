@@ -9,10 +9,10 @@
 namespace torch_lazy {
 namespace {
 
-using testing::kExp;
-using testing::kOneWrite;
-using testing::Names;
-using testing::Simplified;
+using tests::kExp;
+using tests::kOneWrite;
+using tests::Names;
+using tests::Simplified;
 
 struct Chosen : Simplified {
   explicit Chosen(const std::string& body) : Simplified(body) {
@@ -172,7 +172,7 @@ std::string a_row_of_another(int rows) {
 TEST(ChooseWrites, DoNotReadAllOfALargeArrayForARow) {
   const auto is_choice = [](int rows) {
     const auto graph =
-        choose_writes(testing::parse_graph(a_row_of_another(rows)), std::vector<int64_t>{0, 0});
+        choose_writes(tests::parse_graph(a_row_of_another(rows)), std::vector<int64_t>{0, 0});
     return std::ranges::any_of(graph->nodes(),
                                [](const auto* node) { return node->kind() == c10::aten::where; });
   };

@@ -13,8 +13,8 @@
 namespace torch_lazy {
 namespace {
 
-using testing::Handle;
-using testing::TapeBuilder;
+using tests::Handle;
+using tests::TapeBuilder;
 
 std::vector<CompileOptions>& asked() {
   static std::vector<CompileOptions> options;

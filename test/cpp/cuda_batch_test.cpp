@@ -12,23 +12,23 @@
 namespace torch_lazy {
 namespace {
 
-using testing::EmulatedWindow;
-using testing::Handle;
-using testing::number;
-using testing::step_of_adam;
-using testing::TapeBuilder;
+using tests::EmulatedWindow;
+using tests::Handle;
+using tests::number;
+using tests::step_of_adam;
+using tests::TapeBuilder;
 using Handles = TapeBuilder::Handles;
 
-constexpr codegen::GpuLimits kGpu{.multiprocessors = 4, .threads_per_multiprocessor = 1024};
+constexpr codegen::GpuLimits kBatchGpu{.multiprocessors = 4, .threads_per_multiprocessor = 1024};
 
 // Runs the window; what it computes is eager's, and no thread does what it must not.
 EmulatedWindow run_as_eager(const TapeBuilder& window, const Handles& results) {
-  EmulatedWindow run = testing::run_emulated(window, results, kGpu);
+  EmulatedWindow run = tests::run_emulated(window, results, kBatchGpu);
   EXPECT_EQ(run.outputs.size(), results.size());
   for (size_t i = 0; i < run.outputs.size(); ++i) {
     EXPECT_TRUE(at::allclose(run.outputs[i], results[i].tensor, 1e-4, 1e-5)) << "output " << i;
   }
-  for (const testing::KernelReport& kernel : run.kernels) {
+  for (const tests::KernelReport& kernel : run.kernels) {
     EXPECT_EQ(kernel.report.text(), "") << kernel.source;
   }
   return run;
@@ -121,7 +121,7 @@ TEST(CudaBatch, KernelsThatWriteTheSameRowRunInTurn) {
   const EmulatedWindow run = run_as_eager(window, {});
 
   EXPECT_GE(run.kernels.size(), 2u);
-  testing::evaluate(*cpu_graph(window.tape, window.live({})).graph, {expected});
+  tests::evaluate(*cpu_graph(window.tape, window.live({})).graph, {expected});
   EXPECT_TRUE(at::allclose(run.inputs[0], expected, 1e-4, 1e-5));
 }
 
@@ -156,7 +156,7 @@ TEST(CudaBatch, AStepOfAdamOverManyTensorsIsFewLaunches) {
 
   EXPECT_LE(run.kernels.size(), 8u);
   const std::vector<at::Tensor> eager = window.inputs();
-  testing::evaluate(*cpu_graph(window.tape, window.live({})).graph, eager);
+  tests::evaluate(*cpu_graph(window.tape, window.live({})).graph, eager);
   for (size_t i = 0; i < run.inputs.size(); ++i) {
     EXPECT_TRUE(at::allclose(run.inputs[i], eager[i], 1e-4, 1e-5)) << "input " << i;
   }

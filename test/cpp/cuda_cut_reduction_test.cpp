@@ -12,22 +12,22 @@
 namespace torch_lazy {
 namespace {
 
-using testing::EmulatedWindow;
-using testing::Handle;
-using testing::sum;
-using testing::TapeBuilder;
+using tests::EmulatedWindow;
+using tests::Handle;
+using tests::sum;
+using tests::TapeBuilder;
 
-constexpr codegen::GpuLimits kGpu{.multiprocessors = 16, .threads_per_multiprocessor = 1024};
+constexpr codegen::GpuLimits kCutGpu{.multiprocessors = 16, .threads_per_multiprocessor = 1024};
 
 bool is_cut(const EmulatedWindow& run) {
-  for (const testing::KernelReport& kernel : run.kernels) {
+  for (const tests::KernelReport& kernel : run.kernels) {
     if (kernel.kernel.ends_with("_combine")) return true;
   }
   return false;
 }
 
 void expect_cut_and_as_eager(const TapeBuilder& window, const TapeBuilder::Handles& results) {
-  EXPECT_TRUE(is_cut(testing::run_emulated_as_eager(window, results, kGpu)));
+  EXPECT_TRUE(is_cut(tests::run_emulated_as_eager(window, results, kCutGpu)));
 }
 
 TEST(CudaCutReduction, OfColumnsWithWhatGoesBeforeAndAfter) {
@@ -157,7 +157,7 @@ TEST(CudaCutReduction, NotWhereEachRowIsGivenTheResult) {
       window.call("aten::expand", "", {total, std::vector<int64_t>{200, 33}, false})[0];
   const Handle copy = window.call("aten::clone", "", {expanded, c10::MemoryFormat::Contiguous})[0];
 
-  const EmulatedWindow run = testing::run_emulated_as_eager(window, {total, copy}, kGpu);
+  const EmulatedWindow run = tests::run_emulated_as_eager(window, {total, copy}, kCutGpu);
 
   EXPECT_FALSE(is_cut(run));
 }
@@ -168,11 +168,11 @@ TEST(CudaCutReduction, BesideANumberThatIsStoredForEachElement) {
   const Handle one = window.input(at::randn({1}));
   const Handle expanded =
       window.call("aten::expand", "", {one, std::vector<int64_t>{40001}, false})[0];
-  const Handle scaled = window.call("aten::mul", "Tensor", {expanded, testing::number(2.0)})[0];
+  const Handle scaled = window.call("aten::mul", "Tensor", {expanded, tests::number(2.0)})[0];
   const Handle product = window.call("aten::mul", "Tensor", {scaled, x})[0];
 
   const EmulatedWindow run =
-      testing::run_emulated_as_eager(window, {scaled, sum(window, product, {0})}, kGpu);
+      tests::run_emulated_as_eager(window, {scaled, sum(window, product, {0})}, kCutGpu);
 
   EXPECT_TRUE(is_cut(run));
 }

@@ -10,19 +10,19 @@
 namespace torch_lazy {
 namespace {
 
-using testing::EmulatedWindow;
-using testing::Handle;
-using testing::number;
-using testing::TapeBuilder;
+using tests::EmulatedWindow;
+using tests::Handle;
+using tests::number;
+using tests::TapeBuilder;
 
 // Of a GPU on which a block has more threads than the kernel has work for.
-constexpr codegen::GpuLimits kGpu{.multiprocessors = 2, .threads_per_multiprocessor = 1024};
+constexpr codegen::GpuLimits kInPlaceGpu{.multiprocessors = 2, .threads_per_multiprocessor = 1024};
 
 EmulatedWindow add_one_in_place(const at::Tensor& x) {
   TapeBuilder window;
   const Handle input = window.input(x);
   const Handle sum = window.call("aten::add_", "Tensor", {input, number(1.0), 1})[0];
-  return testing::run_emulated(window, {sum}, kGpu);
+  return tests::run_emulated(window, {sum}, kInPlaceGpu);
 }
 
 TEST(CudaInPlace, ANumberIsReadAndWrittenByOneThread) {

@@ -9,8 +9,8 @@
 namespace torch_lazy::codegen {
 namespace {
 
-using torch_lazy::testing::Nvrtc;
-using torch_lazy::testing::NvrtcResult;
+using torch_lazy::tests::Nvrtc;
+using torch_lazy::tests::NvrtcResult;
 
 void expect_compiles(LoopBuilder& builder) {
   verify(builder.kernel);

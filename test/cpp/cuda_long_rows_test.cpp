@@ -34,7 +34,7 @@ constexpr ThreadLoop kWithoutSharedMemory{
 // Of random expressions over [rows] x [columns]: loads of a matrix, of a row of two types, and of a
 // column, arithmetic, reductions of some and their use, in any order. Every other one writes over
 // the matrix.
-LoopBuilder random_kernel(uint64_t seed) {
+LoopBuilder random_rows(uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto one_of = [&](uint64_t count) { return random() % count; };
   LoopBuilder builder(Axis::kReduction, {slot(0)}, {slot(1)});
@@ -83,7 +83,7 @@ void expect_as_evaluated_with(const ThreadLoop& loop, Kernel kernel,
 TEST(CudaLongRows, RandomKernelsAreAsEvaluated) {
   for (uint64_t seed = 0; seed < 10 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const Kernel kernel = random_kernel(seed).kernel;
+    const Kernel kernel = random_rows(seed).kernel;
     for (const int64_t columns : {37, 1277}) {
       expect_as_evaluated_with(kInShared, kernel, arguments_of(kernel, 3, columns, seed));
     }

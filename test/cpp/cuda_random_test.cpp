@@ -16,9 +16,9 @@
 namespace torch_lazy {
 namespace {
 
-using testing::EmulatedWindow;
-using testing::KernelReport;
-using testing::RandomProgram;
+using tests::EmulatedWindow;
+using tests::KernelReport;
+using tests::RandomProgram;
 
 // Small enough that blocks go on to further work items.
 constexpr codegen::GpuLimits kSmallGpu{.multiprocessors = 2, .threads_per_multiprocessor = 128};
@@ -45,13 +45,13 @@ TEST(CudaRandom, ComputesWhatWasRecorded) {
     const RandomProgram::Handles live = program.live();
     std::optional<EmulatedWindow> run;
     try {
-      run = testing::run_emulated(program.window(), live, kSmallGpu);
+      run = tests::run_emulated(program.window(), live, kSmallGpu);
     } catch (const c10::Error&) {
       continue;  // has no functional form; see functionalize_random_test.cpp
     }
     const WindowGraph graph = cpu_graph(program.window().tape, program.window().live(live));
     const std::vector<at::Tensor> inputs = program.window().inputs();
-    const std::vector<at::Tensor> outputs = testing::evaluate(*graph.graph, inputs);
+    const std::vector<at::Tensor> outputs = tests::evaluate(*graph.graph, inputs);
 
     ASSERT_EQ(run->outputs.size(), outputs.size());
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -75,7 +75,7 @@ TEST(CudaRandom, ComputesWhatWasRecorded) {
 }
 
 TEST(CudaRandom, CompilesForRealArchitecturesAndSpillsNothing) {
-  const testing::Nvrtc& nvrtc = testing::Nvrtc::get();
+  const tests::Nvrtc& nvrtc = tests::Nvrtc::get();
   const char* const architectures[] = {"sm_80", "sm_90", "sm_100"};
   size_t kernels = 0;
   for (uint32_t seed = 0; seed < 30; ++seed) {
@@ -83,12 +83,12 @@ TEST(CudaRandom, CompilesForRealArchitecturesAndSpillsNothing) {
     RandomProgram program(seed);
     std::optional<EmulatedWindow> run;
     try {
-      run = testing::run_emulated(program.window(), program.live(), kSmallGpu);
+      run = tests::run_emulated(program.window(), program.live(), kSmallGpu);
     } catch (const c10::Error&) {
       continue;  // as above
     }
     for (const KernelReport& kernel : run->kernels) {
-      const testing::NvrtcResult result =
+      const tests::NvrtcResult result =
           nvrtc.compile(kernel.source, architectures[kernels++ % std::size(architectures)]);
       EXPECT_TRUE(result.compiled) << result.log << kernel.source;
       EXPECT_EQ(result.spilled_bytes, 0) << result.log << kernel.source;

@@ -10,12 +10,12 @@
 namespace torch_lazy {
 namespace {
 
-using testing::EmulatedWindow;
-using testing::Handle;
-using testing::number;
-using testing::TapeBuilder;
+using tests::EmulatedWindow;
+using tests::Handle;
+using tests::number;
+using tests::TapeBuilder;
 
-constexpr codegen::GpuLimits kGpu{.multiprocessors = 4, .threads_per_multiprocessor = 1024};
+constexpr codegen::GpuLimits kRoundingGpu{.multiprocessors = 4, .threads_per_multiprocessor = 1024};
 
 class CudaRounding : public ::testing::TestWithParam<c10::ScalarType> {
  protected:
@@ -38,11 +38,11 @@ class CudaRounding : public ::testing::TestWithParam<c10::ScalarType> {
   }
 
   static void expect_bits_of_eager(const TapeBuilder& window, const Handle& result) {
-    const EmulatedWindow run = testing::run_emulated(window, {result}, kGpu);
+    const EmulatedWindow run = tests::run_emulated(window, {result}, kRoundingGpu);
 
     ASSERT_EQ(run.outputs.size(), 1u);
     EXPECT_TRUE(at::equal(run.outputs[0].view(at::kShort), result.tensor.view(at::kShort)));
-    for (const testing::KernelReport& kernel : run.kernels) {
+    for (const tests::KernelReport& kernel : run.kernels) {
       EXPECT_EQ(kernel.report.text(), "") << kernel.source;
     }
   }
@@ -64,7 +64,7 @@ TEST_P(CudaRounding, ANumberThatIsNoneStaysNone) {
   const at::Tensor none = at::full({512}, std::numeric_limits<float>::quiet_NaN());
   const Handle result = rounded(window, window.input(none));
 
-  const EmulatedWindow run = testing::run_emulated(window, {result}, kGpu);
+  const EmulatedWindow run = tests::run_emulated(window, {result}, kRoundingGpu);
 
   ASSERT_EQ(run.outputs.size(), 1u);
   EXPECT_TRUE(run.outputs[0].isnan().all().item<bool>());
@@ -81,7 +81,7 @@ TEST_P(CudaCastToBytes, OfWhatIsOutOfRangeWraps) {
       "aten::_to_copy", "",
       {doubled, at::kByte, c10::IValue(), c10::IValue(), c10::IValue(), false, c10::IValue()})[0];
 
-  const EmulatedWindow run = testing::run_emulated(window, {bytes}, kGpu);
+  const EmulatedWindow run = tests::run_emulated(window, {bytes}, kRoundingGpu);
 
   ASSERT_EQ(run.outputs.size(), 1u);
   EXPECT_TRUE(at::equal(run.outputs[0], at::tensor({254, 251, 168, 7, 0, 224}, at::kByte)));

@@ -13,15 +13,16 @@
 namespace torch_lazy {
 namespace {
 
-using testing::EmulatedWindow;
-using testing::Handle;
-using testing::sum;
-using testing::TapeBuilder;
+using tests::EmulatedWindow;
+using tests::Handle;
+using tests::sum;
+using tests::TapeBuilder;
 
-constexpr codegen::GpuLimits kGpu{.multiprocessors = 16, .threads_per_multiprocessor = 1024};
+constexpr codegen::GpuLimits kShortRowGpu{.multiprocessors = 16,
+                                          .threads_per_multiprocessor = 1024};
 
-EmulatedWindow run_as_eager(const TapeBuilder& window, const TapeBuilder::Handles& results) {
-  return testing::run_emulated_as_eager(window, results, kGpu);
+EmulatedWindow run_rows_as_eager(const TapeBuilder& window, const TapeBuilder::Handles& results) {
+  return tests::run_emulated_as_eager(window, results, kShortRowGpu);
 }
 
 // Threads along x of the window's only kernel.
@@ -37,7 +38,7 @@ TEST(CudaShortRows, HaveAsManyThreadsAsElementsOrSomeMore) {
     const Handle x = window.input(at::randn({1001, columns}));
     const Handle total = sum(window, x, {1});
 
-    EXPECT_EQ(threads_of_row(run_as_eager(window, {total})), threads) << columns << " columns";
+    EXPECT_EQ(threads_of_row(run_rows_as_eager(window, {total})), threads) << columns << " columns";
   }
 }
 
@@ -46,7 +47,7 @@ TEST(CudaShortRows, OfWhatIsComputedElementByElementShareAWarpToo) {
   const Handle x = window.input(at::randn({700, 30}).narrow(1, 2, 5));
   const Handle result = window.call("aten::exp", "", {x})[0];
 
-  EXPECT_EQ(threads_of_row(run_as_eager(window, {result})), 8u);
+  EXPECT_EQ(threads_of_row(run_rows_as_eager(window, {result})), 8u);
 }
 
 TEST(CudaShortRows, AreNormalized) {
@@ -54,7 +55,7 @@ TEST(CudaShortRows, AreNormalized) {
   const Handle x = window.input(at::randn({333, 10}));
   const Handle result = window.call("aten::_softmax", "", {x, 1, false})[0];
 
-  EXPECT_EQ(threads_of_row(run_as_eager(window, {result})), 16u);
+  EXPECT_EQ(threads_of_row(run_rows_as_eager(window, {result})), 16u);
 }
 
 TEST(CudaShortRows, HaveTheirGreatestElementFound) {
@@ -64,7 +65,7 @@ TEST(CudaShortRows, HaveTheirGreatestElementFound) {
   const Handle x = window.input(numbers);
   const Handle result = window.call("aten::argmax", "", {x, 1, false})[0];
 
-  EXPECT_EQ(threads_of_row(run_as_eager(window, {result})), 8u);
+  EXPECT_EQ(threads_of_row(run_rows_as_eager(window, {result})), 8u);
 }
 
 TEST(CudaShortRows, HaveTwoDimensions) {
@@ -72,7 +73,7 @@ TEST(CudaShortRows, HaveTwoDimensions) {
   const Handle x = window.input(at::randn({400, 3, 5, 4}));
   const Handle total = sum(window, x, {1, 3});
 
-  EXPECT_EQ(threads_of_row(run_as_eager(window, {total})), 16u);
+  EXPECT_EQ(threads_of_row(run_rows_as_eager(window, {total})), 16u);
 }
 
 TEST(CudaFewColumns, ShareWarpsWhoseRowsAreFoldedFirst) {
@@ -87,9 +88,9 @@ TEST(CudaFewColumns, ShareWarpsWhoseRowsAreFoldedFirst) {
     const Handle index = window.call("aten::argmax", "", {x, 0, false})[0];
     const Handle any = window.call("aten::any", "dim", {x, 0, false})[0];
 
-    const EmulatedWindow run = run_as_eager(window, {total, greatest, index, any});
+    const EmulatedWindow run = run_rows_as_eager(window, {total, greatest, index, any});
 
-    for (const testing::KernelReport& kernel : run.kernels)
+    for (const tests::KernelReport& kernel : run.kernels)
       EXPECT_EQ(kernel.block.x, threads) << kernel.source;
   }
 }
@@ -99,7 +100,7 @@ TEST(CudaFewColumns, AreOfSeveralMatrices) {
   const Handle x = window.input(at::randn({40, 90, 3}));
   const Handle total = sum(window, x, {1});
 
-  EXPECT_EQ(threads_of_row(run_as_eager(window, {total})), 4u);
+  EXPECT_EQ(threads_of_row(run_rows_as_eager(window, {total})), 4u);
 }
 
 TEST(CudaFewColumns, AreNormalizedInSeveralSweeps) {
@@ -107,7 +108,7 @@ TEST(CudaFewColumns, AreNormalizedInSeveralSweeps) {
   const Handle x = window.input(at::randn({100, 5}));
   const Handle result = window.call("aten::_softmax", "", {x, 0, false})[0];
 
-  EXPECT_EQ(threads_of_row(run_as_eager(window, {result})), 8u);
+  EXPECT_EQ(threads_of_row(run_rows_as_eager(window, {result})), 8u);
 }
 
 TEST(CudaFewColumns, MayBeLongBesideAReductionThatIsNotCut) {
@@ -116,7 +117,7 @@ TEST(CudaFewColumns, MayBeLongBesideAReductionThatIsNotCut) {
   const Handle total = sum(window, x, {0});
   const Handle index = window.call("aten::argmax", "", {x, 0, false})[0];
 
-  run_as_eager(window, {total, index});
+  run_rows_as_eager(window, {total, index});
 }
 
 TEST(CudaFewColumns, OfShortReductionsShareAWarp) {
@@ -124,7 +125,7 @@ TEST(CudaFewColumns, OfShortReductionsShareAWarp) {
   const Handle x = window.input(at::randn({500, 8, 2}));
   const Handle total = sum(window, x, {1});
 
-  EXPECT_EQ(threads_of_row(run_as_eager(window, {total})), 2u);
+  EXPECT_EQ(threads_of_row(run_rows_as_eager(window, {total})), 2u);
 }
 
 TEST(CudaShortRows, MayBeNormalizedInPlace) {
@@ -135,7 +136,7 @@ TEST(CudaShortRows, MayBeNormalizedInPlace) {
   const Handle softmax = window.call("aten::_softmax", "", {x, 1, false})[0];
   const Handle written = window.call("aten::copy_", "", {x, softmax, false})[0];
 
-  const EmulatedWindow run = testing::run_emulated(window, {written}, kGpu);
+  const EmulatedWindow run = tests::run_emulated(window, {written}, kShortRowGpu);
 
   ASSERT_EQ(run.kernels.size(), 1u);
   EXPECT_EQ(run.kernels[0].report.text(), "");
@@ -147,7 +148,7 @@ TEST(CudaShortRows, OfManyStepsAreOneLoop) {
   const Handle x = window.input(at::randn({50, 90, 4, 7}));
   const Handle total = window.call("aten::amax", "", {x, std::vector<int64_t>{1, 3}, false})[0];
 
-  EXPECT_GT(threads_of_row(run_as_eager(window, {total})), 32u);
+  EXPECT_GT(threads_of_row(run_rows_as_eager(window, {total})), 32u);
 }
 
 TEST(CudaShortRows, OfManyStepsMayBeGathered) {
@@ -158,7 +159,7 @@ TEST(CudaShortRows, OfManyStepsMayBeGathered) {
       window.call("aten::embedding", "", {table, index, -1, false, false})[0];  // 80 x 5 x 7
   const Handle total = sum(window, rows, {0, 2});
 
-  run_as_eager(window, {total});
+  run_rows_as_eager(window, {total});
 }
 
 // (x - mean) / deviation of all elements, a normalization over a whole tensor.
@@ -175,7 +176,7 @@ TEST(CudaFewLongRows, AreNormalizedByKernelsThatFillTheDevice) {
   TapeBuilder window;
   const Handle x = window.input(at::randn({1040, 260}));
 
-  const EmulatedWindow run = run_as_eager(window, {normalized(window, x)});
+  const EmulatedWindow run = run_rows_as_eager(window, {normalized(window, x)});
 
   EXPECT_EQ(run.kernels.size(), 5u) << "two sums in two kernels each, and the quotient";
 }
@@ -187,7 +188,7 @@ TEST(CudaFewLongRows, MayBeColumns) {
       window.call("aten::mean", "dim", {x, std::vector<int64_t>{0}, true, c10::IValue()})[0];
   const Handle centered = window.call("aten::sub", "Tensor", {x, mean, 1})[0];
 
-  EXPECT_EQ(run_as_eager(window, {centered}).kernels.size(), 3u);
+  EXPECT_EQ(run_rows_as_eager(window, {centered}).kernels.size(), 3u);
 }
 
 // A row that lies in shared memory as far as it goes, and not at all in registers.
@@ -218,7 +219,8 @@ TEST(CudaFewLongRows, MayBeLongByWhatIsMadeOfThem) {
   for (const Handle& value : values)
     results.push_back(window.call("aten::mul", "Tensor", {value, mean})[0]);
 
-  EXPECT_EQ(run_as_eager(window, results).kernels.size(), 3u) << "a sum in two, and the products";
+  EXPECT_EQ(run_rows_as_eager(window, results).kernels.size(), 3u)
+      << "a sum in two, and the products";
 }
 
 // A block's threads share the steps of all dimensions, where the innermost would keep few busy.
@@ -228,7 +230,7 @@ TEST(CudaFewLongRows, MayHaveAShortInnermostDimension) {
   const Handle greatest = window.call("aten::amax", "", {x, std::vector<int64_t>{1, 2}, true})[0];
   const Handle result = window.call("aten::sub", "Tensor", {x, greatest, 1})[0];
 
-  const EmulatedWindow run = run_as_eager(window, {result});
+  const EmulatedWindow run = run_rows_as_eager(window, {result});
 
   ASSERT_EQ(run.kernels.size(), 1u);
   EXPECT_GE(run.kernels[0].block.x, 512u);
@@ -238,7 +240,7 @@ TEST(CudaFewLongRows, AreNormalizedInOneKernelWhereTheyAreShort) {
   TapeBuilder window;
   const Handle x = window.input(at::randn({60, 100}));
 
-  EXPECT_EQ(run_as_eager(window, {normalized(window, x)}).kernels.size(), 1u);
+  EXPECT_EQ(run_rows_as_eager(window, {normalized(window, x)}).kernels.size(), 1u);
 }
 
 }  // namespace

@@ -4,14 +4,12 @@
 
 #include "adam_step.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 namespace {
 
 using Handles = TapeBuilder::Handles;
 using Record = std::function<Handles(TapeBuilder&)>;
 using Bounds = TrafficBounds;
-
-const c10::IValue kNone;
 
 // Of rows that begin at no multiple of 16 bytes, and differently in every tensor.
 constexpr Bounds kUnaligned{.loads = 1.25, .stores = 1.25};
@@ -303,4 +301,4 @@ const std::vector<TrafficCase>& traffic_cases() {
   return kCases;
 }
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

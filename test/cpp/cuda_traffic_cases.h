@@ -7,7 +7,7 @@
 
 #include "tape_builder.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 // What the kernels of a case may come to at most.
 struct TrafficBounds {
@@ -25,4 +25,4 @@ struct TrafficCase {
 
 const std::vector<TrafficCase>& traffic_cases();
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

@@ -20,13 +20,13 @@
 namespace torch_lazy {
 namespace {
 
-using testing::KernelReport;
-using testing::TapeBuilder;
-using testing::TrafficCase;
-using Bounds = testing::TrafficBounds;
+using tests::KernelReport;
+using tests::TapeBuilder;
+using tests::TrafficCase;
+using Bounds = tests::TrafficBounds;
 
 // As large as GPUs of data centers are.
-constexpr codegen::GpuLimits kGpu{
+constexpr codegen::GpuLimits kTrafficGpu{
     .multiprocessors = 128, .threads_per_multiprocessor = 2048, .shared_bytes_of_block = 227 << 10};
 
 double ratio(int64_t a, int64_t b) {
@@ -42,8 +42,8 @@ bool has_wide_access(const std::string& ptx) {
 
 // As NVIDIA's compiler makes it. `is_main`: of a window's kernels the one that moves most.
 void check_machine_code(const KernelReport& kernel, const Bounds& bounds, bool is_main) {
-  const testing::Nvrtc& nvrtc = testing::Nvrtc::get();
-  testing::NvrtcResult result;
+  const tests::Nvrtc& nvrtc = tests::Nvrtc::get();
+  tests::NvrtcResult result;
   for (const char* architecture : {"sm_80", "sm_100", "sm_90"}) {
     if (!is_main && architecture != std::string("sm_90")) continue;
     result = nvrtc.compile(kernel.source, architecture);
@@ -75,7 +75,7 @@ void expect_within(const KernelReport& kernel, const Bounds& bounds) {
 }
 
 // What was computed is eager's, within the last digits of the type, and no defect was found.
-void expect_as_eager(const testing::EmulatedWindow& run, const TapeBuilder::Handles& wanted) {
+void expect_as_eager(const tests::EmulatedWindow& run, const TapeBuilder::Handles& wanted) {
   ASSERT_EQ(run.outputs.size(), wanted.size());
   for (size_t i = 0; i < wanted.size(); ++i) {
     const at::Tensor& eager = wanted[i].tensor;
@@ -94,12 +94,12 @@ TEST(CudaTraffic, Table) {
       "\nSectors touched / needed, bytes read / different, KiB moved / that have to be\n"
       "%-40s %-28s %13s %7s %7s %9s %9s %9s %9s\n",
       "", "kernel", "threads", "loads", "stores", "read", "moved", "least", "registers");
-  for (const TrafficCase& each : testing::traffic_cases()) {
+  for (const TrafficCase& each : tests::traffic_cases()) {
     SCOPED_TRACE(each.name);
     TapeBuilder window;
     const TapeBuilder::Handles results = each.record(window);
 
-    const testing::EmulatedWindow run = testing::run_emulated(window, results, kGpu);
+    const tests::EmulatedWindow run = tests::run_emulated(window, results, kTrafficGpu);
 
     expect_as_eager(run, results);
     ASSERT_FALSE(run.kernels.empty());

@@ -15,8 +15,8 @@
 namespace torch_lazy {
 namespace {
 
-using testing::evaluate;
-using testing::parse_graph;
+using tests::evaluate;
+using tests::parse_graph;
 
 // Of 2 batches of 4 heads, 32 features, and a mask that is added.
 struct Attention {
@@ -83,7 +83,7 @@ at::Tensor mask_of(const Attention& attention) {
 // Less than the scores of all cases here take, but for those of few queries.
 constexpr int64_t kLeastWork = int64_t{3} << 18;
 
-std::shared_ptr<torch::jit::Graph> decomposed(const std::string& text) {
+std::shared_ptr<torch::jit::Graph> decomposed_graph(const std::string& text) {
   auto graph = decompose_attention(parse_graph(text), {}, kLeastWork);
   verify_graph(*graph);
   return graph;
@@ -91,7 +91,7 @@ std::shared_ptr<torch::jit::Graph> decomposed(const std::string& text) {
 
 // The products that attention has become, or itself.
 std::vector<std::string> products(const std::string& text) {
-  const auto graph = decomposed(text);
+  const auto graph = decomposed_graph(text);
   std::vector<std::string> names;
   for (const auto* const node : graph->nodes()) {
     const std::string name = node->kind().toQualString();
@@ -108,7 +108,7 @@ TEST_P(DecomposeAttention, TheValuesAreFlashAttentions) {
                                           matrices(attention.keys), mask_of(attention)};
 
   const auto before = evaluate(*parse_graph(attention.forward()), inputs);
-  const auto after = evaluate(*decomposed(attention.forward()), inputs);
+  const auto after = evaluate(*decomposed_graph(attention.forward()), inputs);
 
   EXPECT_EQ(products(attention.forward()),
             (std::vector<std::string>(2 * attention.pieces, "aten::bmm")));
@@ -127,7 +127,7 @@ TEST_P(DecomposeAttention, TheGradientsAreFlashAttentions) {
   inputs.insert(inputs.begin(), matrices(attention.queries));
 
   const auto before = evaluate(*parse_graph(attention.backward()), inputs);
-  const auto after = evaluate(*decomposed(attention.backward()), inputs);
+  const auto after = evaluate(*decomposed_graph(attention.backward()), inputs);
 
   EXPECT_EQ(products(attention.backward()),
             (std::vector<std::string>(5 * attention.pieces, "aten::bmm")));

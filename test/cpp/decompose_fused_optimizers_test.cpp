@@ -10,9 +10,9 @@
 namespace torch_lazy {
 namespace {
 
-using testing::FunctionalWindow;
-using testing::Handle;
-using testing::TapeBuilder;
+using tests::FunctionalWindow;
+using tests::Handle;
+using tests::TapeBuilder;
 using Argument = TapeBuilder::Argument;
 using Handles = TapeBuilder::Handles;
 
@@ -46,8 +46,8 @@ class OptimizerStep {
     verify_graph(*decomposed);
     verify_functional(*decomposed, graphs.inputs);
     const std::vector<at::Tensor> expected = window.inputs(), actual = window.inputs();
-    testing::evaluate(*graphs.recorded, expected);
-    testing::evaluate(*decomposed, actual);
+    tests::evaluate(*graphs.recorded, expected);
+    tests::evaluate(*decomposed, actual);
     for (size_t i = 0; i < expected.size(); ++i) {
       const double tolerance = expected[i].scalar_type() == at::kDouble ? 1e-14 : 2e-6;
       EXPECT_TRUE(at::allclose(actual[i], expected[i], tolerance, tolerance)) << "input " << i;

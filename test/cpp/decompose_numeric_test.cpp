@@ -16,14 +16,14 @@ namespace {
 
 using at::ScalarType;
 using at::Tensor;
-using testing::Arguments;
-using testing::Sample;
-using testing::Samples;
+using tests::Arguments;
+using tests::Sample;
+using tests::Samples;
 using torch::jit::Graph;
 using torch::jit::Value;
 
 // Here no device registers it.
-const bool registered = (register_one_hot_operator(), true);
+const bool one_hot_registered = (register_one_hot_operator(), true);
 
 // ---- One call as a graph ----
 
@@ -128,16 +128,16 @@ class CallBuilder {
 const Samples& samples() {
   static const Samples all = [] {
     Samples made;
-    testing::add_pointwise(made);
-    testing::add_selection(made);
-    testing::add_activations(made);
-    testing::add_creation(made);
-    testing::add_reductions(made);
-    testing::add_softmax(made);
-    testing::add_normalization(made);
-    testing::add_losses(made);
-    testing::add_pooling(made);
-    testing::add_shapes(made);
+    tests::add_pointwise(made);
+    tests::add_selection(made);
+    tests::add_activations(made);
+    tests::add_creation(made);
+    tests::add_reductions(made);
+    tests::add_softmax(made);
+    tests::add_normalization(made);
+    tests::add_losses(made);
+    tests::add_pooling(made);
+    tests::add_shapes(made);
     return made;
   }();
   return all;
@@ -164,7 +164,7 @@ Tolerance tolerance_of(ScalarType dtype) {
   }
 }
 
-bool close(const Tensor& expected, const Tensor& actual) {
+bool is_close(const Tensor& expected, const Tensor& actual) {
   Tolerance tolerance = tolerance_of(expected.scalar_type());
   // Sums lose what is small beside their terms.
   if (c10::isFloatingType(expected.scalar_type()) && expected.numel() > 0) {
@@ -203,10 +203,10 @@ TEST_P(DecompositionRules, ComputesWhatATenComputes) {
         auto graph = call->graph->copy();
         decompose(graph, offsets_known ? call->offsets : std::vector<int64_t>());
         verify_graph(*graph);
-        const auto actual = testing::evaluate(*graph, call->inputs);
+        const auto actual = tests::evaluate(*graph, call->inputs);
         ASSERT_EQ(actual.size(), call->expected.size());
         for (size_t i = 0; i < actual.size(); ++i) {
-          if (close(call->expected[i], actual[i])) continue;
+          if (is_close(call->expected[i], actual[i])) continue;
           std::ostringstream inputs;
           for (const Tensor& input : call->inputs) inputs << input << "\n";
           ADD_FAILURE() << dtype << " result " << i << "\n"

@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
-namespace torch_lazy::testing {
+#include "none.h"
+
+namespace torch_lazy::tests {
 
 using at::ScalarType;
 using at::Tensor;
@@ -75,8 +77,6 @@ inline c10::IValue wrapped(at::Scalar value) {
   number.unsafeGetTensorImpl()->set_wrapped_number(true);
   return number;
 }
-
-inline const c10::IValue kNone;
 
 // Layouts and values for one tensor, further arguments the same for all.
 inline std::vector<Sample> over_one(const Arguments& rest = {}) {
@@ -147,4 +147,4 @@ inline std::vector<Sample> operator+(std::vector<Sample> a, const std::vector<Sa
   return a;
 }
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

@@ -2,7 +2,7 @@
 
 #include "decompose_samples.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 namespace {
 
@@ -204,4 +204,4 @@ void add_losses(Samples& all) {
   add_weighted_losses(all);
 }
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

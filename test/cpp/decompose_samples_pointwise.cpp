@@ -2,7 +2,7 @@
 
 #include "decompose_samples.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 namespace {
 
@@ -189,4 +189,4 @@ void add_activations(Samples& all) {
   }};
 }
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

@@ -2,7 +2,7 @@
 
 #include "decompose_samples.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 namespace {
 
 std::vector<int64_t> spatial(size_t dims, int64_t size) {
@@ -127,4 +127,4 @@ void add_pooling(Samples& all) {
   }
 }
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

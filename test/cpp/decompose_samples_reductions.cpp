@@ -2,7 +2,7 @@
 
 #include "decompose_samples.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 namespace {
 
@@ -168,4 +168,4 @@ void add_softmax(Samples& all) {
       });
 }
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

@@ -2,7 +2,7 @@
 
 #include "decompose_samples.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 void add_creation(Samples& all) {
   const auto like = [](ScalarType d) { return transposed(d); };
@@ -246,4 +246,4 @@ void add_shapes(Samples& all) {
   add_taken_apart(all);
 }
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

@@ -12,7 +12,7 @@ namespace torch_lazy {
 namespace {
 
 std::string decomposed(const std::string& text) {
-  const auto graph = testing::parse_graph(text);
+  const auto graph = tests::parse_graph(text);
   decompose(graph, {});
   verify_graph(*graph);
   return print_graph(*graph);
@@ -65,7 +65,7 @@ TEST(Decompose, LeavesLibraryCallsWhole) {
 }
 
 TEST(Decompose, TakesOperatorsOnListsApart) {
-  const auto before = testing::parse_graph(R"(graph(%a : Float(2, strides=[1], device=cpu),
+  const auto before = tests::parse_graph(R"(graph(%a : Float(2, strides=[1], device=cpu),
       %b : Float(3, strides=[1], device=cpu)):
   %scales : float[] = prim::Constant[value=[2., 3.]]()
   %xs : Tensor[] = prim::ListConstruct(%a, %b)
@@ -87,8 +87,7 @@ TEST(Decompose, TakesOperatorsOnListsApart) {
     if (!node->kind().is_prim()) names.push_back(operator_name(node));
   EXPECT_EQ(names, (std::vector<std::string>{"aten::mul.Tensor", "aten::mul.Tensor"}));
   const std::vector<at::Tensor> inputs{at::randn({2}), at::randn({3})};
-  const auto expected = testing::evaluate(*before, inputs),
-             actual = testing::evaluate(*after, inputs);
+  const auto expected = tests::evaluate(*before, inputs), actual = tests::evaluate(*after, inputs);
   for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(at::equal(expected[i], actual[i]));
 }
 

@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string>& warnings() {
+std::vector<std::string>& disk_warnings() {
   static auto* const seen = new std::vector<std::string>;
   return *seen;
 }
@@ -35,8 +35,8 @@ std::vector<std::string>& warnings() {
 class DiskCacheTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    warnings().clear();
-    set_warning_sink([](const std::string& message) { warnings().push_back(message); });
+    disk_warnings().clear();
+    set_warning_sink([](const std::string& message) { disk_warnings().push_back(message); });
     metrics().disk_cache.reset();
   }
   void TearDown() override { set_warning_sink(nullptr); }
@@ -49,7 +49,7 @@ class DiskCacheTest : public ::testing::Test {
   static int64_t counted(const char* name) { return metrics().disk_cache[name]; }
 
   static constexpr int64_t kLimit = 1 << 20;
-  const testing::TemporaryDirectory temporary_;
+  const tests::TemporaryDirectory temporary_;
   const fs::path parent_ = temporary_.path(), directory_ = parent_ / "kernels";
 };
 
@@ -61,7 +61,7 @@ TEST_F(DiskCacheTest, WhatOneObjectPutAnotherGets) {
   EXPECT_EQ(later.get("another source"), std::nullopt);
   EXPECT_EQ(counted("hit"), 1);
   EXPECT_EQ(counted("miss"), 1);
-  EXPECT_TRUE(warnings().empty());
+  EXPECT_TRUE(disk_warnings().empty());
 }
 
 TEST_F(DiskCacheTest, AValueMayHoldAnyBytesAndNone) {
@@ -100,8 +100,8 @@ TEST_F(DiskCacheTest, ABrokenFileIsNotThereAndIsRemoved) {
         << 'X';
   });
   EXPECT_EQ(counted("broken"), 5);
-  ASSERT_EQ(warnings().size(), 1U) << "warned once";
-  EXPECT_NE(warnings()[0].find("a file was broken and is replaced"), std::string::npos);
+  ASSERT_EQ(disk_warnings().size(), 1U) << "warned once";
+  EXPECT_NE(disk_warnings()[0].find("a file was broken and is replaced"), std::string::npos);
 }
 
 TEST_F(DiskCacheTest, ADirectoryThatOthersMayWriteToIsRefused) {
@@ -115,10 +115,10 @@ TEST_F(DiskCacheTest, ADirectoryThatOthersMayWriteToIsRefused) {
   EXPECT_EQ(cache.get("source"), std::nullopt);
   EXPECT_TRUE(files().empty());
   EXPECT_EQ(counted("refused"), 1);
-  ASSERT_EQ(warnings().size(), 1U);
-  EXPECT_NE(warnings()[0].find("other users may write to it (mode 720, expected 700)"),
+  ASSERT_EQ(disk_warnings().size(), 1U);
+  EXPECT_NE(disk_warnings()[0].find("other users may write to it (mode 720, expected 700)"),
             std::string::npos)
-      << warnings()[0];
+      << disk_warnings()[0];
 }
 
 TEST_F(DiskCacheTest, APathThatIsNoDirectoryIsRefused) {
@@ -126,7 +126,7 @@ TEST_F(DiskCacheTest, APathThatIsNoDirectoryIsRefused) {
 
   EXPECT_FALSE(DiskCache(parent_ / "file", kLimit).usable());
   EXPECT_FALSE(DiskCache(parent_ / "file" / "below", kLimit).usable());
-  EXPECT_EQ(warnings().size(), 2U);
+  EXPECT_EQ(disk_warnings().size(), 2U);
 }
 
 TEST_F(DiskCacheTest, ALinkToADirectoryIsRefused) {
@@ -152,7 +152,7 @@ TEST_F(DiskCacheTest, ADirectoryThatDisappearedIsNoError) {
 
   EXPECT_EQ(cache.get("source"), std::nullopt);
   EXPECT_EQ(counted("not stored"), 2);
-  EXPECT_EQ(warnings().size(), 1U) << "warned once";
+  EXPECT_EQ(disk_warnings().size(), 1U) << "warned once";
 }
 
 // A limit on the size of files stands for a full disk; in a child, because it holds for good.
@@ -164,7 +164,7 @@ TEST_F(DiskCacheTest, AFullDiskLeavesNothingHalfWritten) {
     const rlimit limit{1000, 1000};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     cache.put("source", std::string(5000, 'x'));
-    const bool told = warnings().size() == 1 && counted("not stored") == 1;
+    const bool told = disk_warnings().size() == 1 && counted("not stored") == 1;
     ::_exit(told && !cache.get("source") ? 0 : 1);
   }
   int status = -1;

@@ -15,10 +15,10 @@
 namespace torch_lazy {
 namespace {
 
-using testing::Handle;
-using testing::number;
-using testing::run_with_torchscript;
-using testing::TapeBuilder;
+using tests::Handle;
+using tests::number;
+using tests::run_with_torchscript;
+using tests::TapeBuilder;
 using Handles = TapeBuilder::Handles;
 
 // All that can be is dynamic; places in `same` share the number of the place before.

@@ -13,9 +13,9 @@
 namespace torch_lazy {
 namespace {
 
-using testing::Handle;
-using testing::number;
-using testing::TapeBuilder;
+using tests::Handle;
+using tests::number;
+using tests::TapeBuilder;
 using Handles = TapeBuilder::Handles;
 
 uint64_t bits_of(double value) {

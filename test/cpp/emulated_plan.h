@@ -24,7 +24,7 @@
 #include "simt/launch.h"
 #include "tape_builder.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 // While it lives, new tensors of the CPU lie in the emulated device's memory.
 class TensorsOnEmulatedDevice {
@@ -188,4 +188,4 @@ inline Handle sum(TapeBuilder& window, const Handle& x, std::vector<int64_t> dim
                      {x, std::move(dimensions), false, c10::IValue()})[0];
 }
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

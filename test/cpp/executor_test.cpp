@@ -11,7 +11,7 @@ namespace torch_lazy {
 namespace {
 
 using Pointers = c10::ArrayRef<void*>;
-using testing::planned;
+using tests::planned;
 
 // Runs every kernel as `function` on the CPU's memory; all else is as Launcher has it.
 class FunctionLauncher final : public Launcher {

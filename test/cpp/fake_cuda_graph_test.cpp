@@ -7,10 +7,10 @@
 namespace torch_lazy {
 namespace {
 
-using testing::cuda;
-using testing::kBytes;
+using tests::cuda;
+using tests::kBytes;
 
-class FakeCudaGraph : public testing::FakeCuda {
+class FakeCudaGraph : public tests::FakeCuda {
  protected:
   void SetUp() override {
     FakeCuda::SetUp();

@@ -18,13 +18,13 @@
 namespace torch_lazy {
 namespace {
 
-using testing::compile;
-using testing::Compiled;
-using testing::cuda;
-using testing::FakeCuda;
-using testing::kAdd;
-using testing::kBytes;
-using testing::nvrtc;
+using tests::compile;
+using tests::Compiled;
+using tests::cuda;
+using tests::FakeCuda;
+using tests::kAdd;
+using tests::kBytes;
+using tests::nvrtc;
 
 TEST_F(FakeCuda, AKernelReadsWhatWasCopiedAndItsResultComesBack) {
   upload(x, ones.data(), nullptr);

@@ -12,7 +12,7 @@
 
 #include "fake_cuda/cuda_api.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 // A library of the build's folder fake_cuda.
 class Library {
@@ -130,4 +130,4 @@ class FakeCuda : public ::testing::Test {
   const std::vector<float> ones = std::vector<float>(32, 1.0F);
 };
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

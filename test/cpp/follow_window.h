@@ -3,7 +3,7 @@
 #include "tape/tape.h"
 #include "trace/matcher.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 // Records the first operations of a window again, up to one that the matcher says no to, which is
 // open on the tape then, or to where it says that the window is to be flushed.
@@ -21,4 +21,4 @@ inline Tape follow(Matcher& matcher, const Tape& window, size_t operations,
   return tape;
 }
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

@@ -18,7 +18,7 @@
 #include "passes/verify_functional.h"
 #include "tape_builder.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 struct FunctionalWindow {
   std::shared_ptr<torch::jit::Graph> recorded, functional;
@@ -113,4 +113,4 @@ inline std::string refusal(const TapeBuilder& window, const TapeBuilder::Handles
   return "none";
 }
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

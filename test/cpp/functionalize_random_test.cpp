@@ -6,9 +6,9 @@
 namespace torch_lazy {
 namespace {
 
-using testing::FunctionalWindow;
-using testing::RandomProgram;
-using Handles = testing::TapeBuilder::Handles;
+using tests::FunctionalWindow;
+using tests::RandomProgram;
+using Handles = tests::TapeBuilder::Handles;
 
 TEST(FunctionalizeRandom, ComputesWhatWasRecorded) {
   int unsupported = 0;
@@ -31,7 +31,7 @@ TEST(FunctionalizeRandom, ComputesWhatWasRecorded) {
       ++unsupported;
       continue;
     }
-    testing::expect_same_results(*graphs, program.window().inputs(), program.window().inputs());
+    tests::expect_same_results(*graphs, program.window().inputs(), program.window().inputs());
     if (::testing::Test::HasFailure())
       ADD_FAILURE() << print_graph(*graphs->recorded) << print_graph(*graphs->functional);
   }

@@ -5,10 +5,10 @@
 namespace torch_lazy {
 namespace {
 
-using testing::functional;
-using testing::Handle;
-using testing::number;
-using testing::TapeBuilder;
+using tests::functional;
+using tests::Handle;
+using tests::number;
+using tests::TapeBuilder;
 
 TEST(FunctionalizeReinterpretations, ViewsOfAnotherDtypeAreCopies) {
   TapeBuilder window;

@@ -7,14 +7,13 @@
 namespace torch_lazy {
 namespace {
 
-using testing::functional;
-using testing::FunctionalWindow;
-using testing::Handle;
-using testing::number;
-using testing::TapeBuilder;
+using tests::functional;
+using tests::FunctionalWindow;
+using tests::Handle;
+using tests::kNone;
+using tests::number;
+using tests::TapeBuilder;
 using Handles = TapeBuilder::Handles;
-
-const c10::IValue kNone;
 
 TEST(Functionalize, OperatorsThatChangeNothingStayAsTheyAre) {
   TapeBuilder window;

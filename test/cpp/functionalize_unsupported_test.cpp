@@ -7,14 +7,13 @@
 namespace torch_lazy {
 namespace {
 
-using testing::functional;
-using testing::Handle;
-using testing::number;
-using testing::refusal;
-using testing::TapeBuilder;
+using tests::functional;
+using tests::Handle;
+using tests::kNone;
+using tests::number;
+using tests::refusal;
+using tests::TapeBuilder;
 using Handles = TapeBuilder::Handles;
-
-const c10::IValue kNone;
 
 TEST(FunctionalizeUnsupported, WhatDrawsRandomNumbers) {
   TapeBuilder window;

@@ -7,12 +7,11 @@
 namespace torch_lazy {
 namespace {
 
-using testing::functional;
-using testing::Handle;
-using testing::number;
-using testing::TapeBuilder;
-
-const c10::IValue kNone;
+using tests::functional;
+using tests::Handle;
+using tests::kNone;
+using tests::number;
+using tests::TapeBuilder;
 
 TEST(Functionalize, AWriteToAValueIsItsNextValue) {
   TapeBuilder window;

@@ -9,7 +9,7 @@
 namespace torch_lazy {
 namespace {
 
-using testing::named_core_graph;
+using tests::named_core_graph;
 
 std::string fused(const std::string& text) {
   const CoreGraph graph = named_core_graph(text);

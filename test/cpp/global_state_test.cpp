@@ -17,15 +17,15 @@
 namespace torch_lazy {
 namespace {
 
-struct Setting {
+struct GlobalSetting {
   const char* name;
   std::function<void(at::Context&, bool)> set;
   bool usual;
 };
 
 // Every one through the setter that the Python function of the same meaning calls.
-const std::vector<Setting>& settings() {
-  static const std::vector<Setting> all = {
+const std::vector<GlobalSetting>& all_global_settings() {
+  static const std::vector<GlobalSetting> all = {
       {"deterministic", [](auto& c, bool on) { c.setDeterministicAlgorithms(on, false); }, false},
       {"warn_only", [](auto& c, bool on) { c.setDeterministicAlgorithms(on, on); }, false},
       {"fill", [](auto& c, bool on) { c.setDeterministicFillUninitializedMemory(on); }, true},
@@ -83,12 +83,13 @@ class GlobalStateTest : public ::testing::Test {
   void TearDown() override { reset(); }
   static void reset() {
     // matmul_precision writes fp32_mkldnn_matmul too, hence in this order.
-    for (const Setting& setting : settings()) setting.set(at::globalContext(), setting.usual);
+    for (const GlobalSetting& setting : all_global_settings())
+      setting.set(at::globalContext(), setting.usual);
   }
 };
 
 TEST_F(GlobalStateTest, NoticesEverySetting) {
-  for (const Setting& setting : settings()) {
+  for (const GlobalSetting& setting : all_global_settings()) {
     const GlobalState before = GlobalState::current().state;
     const uint32_t version = GlobalState::current().version;
 
@@ -148,7 +149,7 @@ TEST_F(GlobalStateTest, FlushDenormalBelongsToTheThread) {
 
 TEST_F(GlobalStateTest, ScopedStateAppliesEverySettingAndPutsItBack) {
   const GlobalState usual = GlobalState::current().state;
-  for (const Setting& setting : settings()) {
+  for (const GlobalSetting& setting : all_global_settings()) {
     setting.set(at::globalContext(), !setting.usual);
     const GlobalState wanted = GlobalState::current().state;
     setting.set(at::globalContext(), setting.usual);

@@ -18,7 +18,7 @@
 #include "ir/node_operator.h"
 #include "ops/effects.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 inline std::shared_ptr<torch::jit::Graph> parse_graph(const std::string& text) {
   auto graph = std::make_shared<torch::jit::Graph>();
@@ -110,4 +110,4 @@ inline std::vector<at::Tensor> evaluate(const torch::jit::Graph& graph,
   return GraphEvaluator(graph).run(inputs);
 }
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

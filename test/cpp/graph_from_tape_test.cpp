@@ -18,13 +18,12 @@
 namespace torch_lazy {
 namespace {
 
-using testing::Handle;
-using testing::number;
-using testing::run_with_torchscript;
-using testing::TapeBuilder;
+using tests::Handle;
+using tests::kNone;
+using tests::number;
+using tests::run_with_torchscript;
+using tests::TapeBuilder;
 using Handles = TapeBuilder::Handles;
-
-const c10::IValue kNone;
 
 WindowGraph graph_of(const TapeBuilder& window, const Handles& live) {
   WindowGraph result = cpu_graph(window.tape, window.live(live));

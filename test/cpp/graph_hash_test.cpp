@@ -13,9 +13,9 @@
 namespace torch_lazy {
 namespace {
 
-using testing::Handle;
-using testing::number;
-using testing::TapeBuilder;
+using tests::Handle;
+using tests::number;
+using tests::TapeBuilder;
 using GraphPtr = std::shared_ptr<torch::jit::Graph>;
 
 GraphPtr scaled(const at::Tensor& input, at::Scalar factor, const char* operation = "aten::mul") {

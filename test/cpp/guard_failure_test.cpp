@@ -9,9 +9,9 @@
 namespace torch_lazy {
 namespace {
 
-using testing::follow;
-using testing::Handle;
-using testing::TapeBuilder;
+using tests::follow;
+using tests::Handle;
+using tests::TapeBuilder;
 
 // Follows the known window with a recording, until an operation does not match.
 std::string guard_failure(const TapeBuilder& known, const TapeBuilder& recorded,

@@ -102,7 +102,7 @@ TEST(KernelCompiler, EqualSourcesAreCompiledOnce) {
 
 class KernelsOnDisk : public ::testing::Test {
  protected:
-  const torch_lazy::testing::TemporaryDirectory directory_;
+  const torch_lazy::tests::TemporaryDirectory directory_;
 };
 
 // What an object on disk is found by.

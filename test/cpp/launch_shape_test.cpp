@@ -9,7 +9,7 @@
 namespace torch_lazy::codegen {
 namespace {
 
-constexpr GpuLimits kGpu{.multiprocessors = 100, .threads_per_multiprocessor = 2048};
+constexpr GpuLimits kLaunchGpu{.multiprocessors = 100, .threads_per_multiprocessor = 2048};
 
 // y[i] = sum of x[i, :].
 LoweredKernel row_sum(int64_t rows, int64_t columns) {
@@ -25,27 +25,27 @@ LoweredKernel row_sum(int64_t rows, int64_t columns) {
 }
 
 TEST(LaunchShape, GivesAWarpToEachOfManyShortRows) {
-  EXPECT_EQ(launch_shape(row_sum(1 << 20, 100), kGpu), (LaunchShape{32, 8, 3200}));
+  EXPECT_EQ(launch_shape(row_sum(1 << 20, 100), kLaunchGpu), (LaunchShape{32, 8, 3200}));
 }
 
 TEST(LaunchShape, GivesABlockToEachLongRow) {
-  EXPECT_EQ(launch_shape(row_sum(10000, 32768), kGpu), (LaunchShape{1024, 1, 800}));
+  EXPECT_EQ(launch_shape(row_sum(10000, 32768), kLaunchGpu), (LaunchShape{1024, 1, 800}));
 }
 
 TEST(LaunchShape, GivesMoreThreadsToRowsWhereTheyAreFew) {
-  EXPECT_EQ(launch_shape(row_sum(10, 1000), kGpu), (LaunchShape{256, 1, 10}));
+  EXPECT_EQ(launch_shape(row_sum(10, 1000), kLaunchGpu), (LaunchShape{256, 1, 10}));
 }
 
 TEST(LaunchShape, GivesABlockToColumnsWhoseStepsItsThreadsShare) {
   LoweredKernel lowered = row_sum(1000, 40);
   lowered.kernel.thread_loop.rows = 8;
-  EXPECT_EQ(launch_shape(lowered, kGpu), (LaunchShape{32, 8, 1000}));
+  EXPECT_EQ(launch_shape(lowered, kLaunchGpu), (LaunchShape{32, 8, 1000}));
 }
 
 TEST(LaunchShape, GivesTheThreadsThatHoldIt) {
   LoweredKernel lowered = row_sum(1000, 4096);
   lowered.kernel.thread_loop = {.packet = 4, .packets = 4, .holds_row = true, .threads = 256};
-  EXPECT_EQ(launch_shape(lowered, kGpu), (LaunchShape{256, 1, 1000}));
+  EXPECT_EQ(launch_shape(lowered, kLaunchGpu), (LaunchShape{256, 1, 1000}));
 }
 
 TEST(LaunchShape, GivesTheSharedMemoryThatHoldsTheRow) {
@@ -57,15 +57,16 @@ TEST(LaunchShape, GivesTheSharedMemoryThatHoldsTheRow) {
   kernel.stores.push_back({2, {Size::constant(0), {slot(1), one()}, {}}, 2});
   kernel.thread_loop = {
       .packet = 4, .packets = 6, .holds_row = true, .threads = 1024, .shared_packets = 4};
-  EXPECT_EQ(launch_shape(lowered, kGpu), (LaunchShape{1024, 1, 800, 4 * 4 * 1024 * sizeof(float)}));
+  EXPECT_EQ(launch_shape(lowered, kLaunchGpu),
+            (LaunchShape{1024, 1, 800, 4 * 4 * 1024 * sizeof(float)}));
 }
 
 TEST(LaunchShape, SharesFewWorkItemsOutOverAllMultiprocessors) {
-  EXPECT_EQ(launch_shape(row_sum(300, 16), kGpu), (LaunchShape{32, 3, 100}));
+  EXPECT_EQ(launch_shape(row_sum(300, 16), kLaunchGpu), (LaunchShape{32, 3, 100}));
 }
 
 TEST(LaunchShape, LaunchesABlockWhereThereIsNothingToDo) {
-  EXPECT_EQ(launch_shape(row_sum(0, 16), kGpu), (LaunchShape{32, 1, 1}));
+  EXPECT_EQ(launch_shape(row_sum(0, 16), kLaunchGpu), (LaunchShape{32, 1, 1}));
 }
 
 }  // namespace

@@ -17,12 +17,12 @@
 namespace torch_lazy {
 namespace {
 
-using testing::TapeBuilder;
+using tests::TapeBuilder;
 using Operations = std::vector<int64_t>;
 
 // y = gelu(x) * x, of 16 elements.
-struct Window {
-  Window() {
+struct LibraryWindow {
+  LibraryWindow() {
     const auto x = builder.input(at::randn({16}));
     const auto gelu = builder.call("aten::gelu", "", {x, "none"})[0];
     const auto y = builder.call("aten::mul", "Tensor", {gelu, x})[0];
@@ -52,11 +52,11 @@ std::vector<std::string> library_calls(const CoreGraph& graph) {
 }
 
 TEST(LibraryOperations, AreTakenApartUnlessTheyAreNamed) {
-  EXPECT_TRUE(library_calls(Window().core()).empty());
+  EXPECT_TRUE(library_calls(LibraryWindow().core()).empty());
 }
 
 TEST(LibraryOperations, StayWholeAndOthersDoNot) {
-  const Window window;
+  const LibraryWindow window;
 
   const CoreGraph graph = window.core({window.index_of("aten::gelu")});
 
@@ -64,7 +64,7 @@ TEST(LibraryOperations, StayWholeAndOthersDoNot) {
 }
 
 TEST(LibraryOperations, MayBeOnesThatAreCoreOperators) {
-  const Window window;
+  const LibraryWindow window;
 
   const CoreGraph graph = window.core({window.index_of("aten::mul.Tensor")});
 
@@ -72,7 +72,7 @@ TEST(LibraryOperations, MayBeOnesThatAreCoreOperators) {
 }
 
 TEST(StepsOfAPlan, AKernelTellsAllOperationsThatItDoes) {
-  const Window window;
+  const LibraryWindow window;
 
   const Plan plan = make_plan(window.core(), window.inputs, {});
 
@@ -85,7 +85,7 @@ TEST(StepsOfAPlan, AKernelTellsAllOperationsThatItDoes) {
 }
 
 TEST(StepsOfAPlan, ATimedRunTellsTheOperationOfEachLibraryCall) {
-  const Window window;
+  const LibraryWindow window;
   PlanExecutable executable(library_plan(*window.graph.graph, c10::kCPU, false),
                             std::make_unique<Launcher>(c10::kCPU));
   std::vector<StepTime> times;

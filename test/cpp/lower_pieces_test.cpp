@@ -9,7 +9,7 @@
 namespace torch_lazy::codegen {
 namespace {
 
-using testing::lowered;
+using tests::lowered;
 
 TEST(Lower, AGatherReadsTheRowsThatItsIndicesName) {
   EXPECT_EQ(lowered(R"(graph(%a : Float(5, 8, strides=[8, 1], device=cpu),
@@ -54,7 +54,7 @@ kernel kernel_exp lanes=parallel block=S0
 }
 
 TEST(Lower, PiecesOfAJoinAreLoadedWhereTheyLie) {
-  CoreGraph graph = testing::named_core_graph(
+  CoreGraph graph = tests::named_core_graph(
       R"(graph(%a : Float(4, 32, strides=[32, 1], device=cpu)):
   %zero : int = prim::Constant[value=0]()
   %one : int = prim::Constant[value=1]()
@@ -94,7 +94,7 @@ kernel kernel_cat_mul lanes=parallel block=S0
 }
 
 TEST(Lower, AFlippedRowIsReadFromItsEnd) {
-  CoreGraph graph = testing::named_core_graph(
+  CoreGraph graph = tests::named_core_graph(
       R"(graph(%a : Float(4, 128, strides=[128, 1], device=cpu)):
   %dims : int[] = prim::Constant[value=[1]]()
   %f : Float(4, 128, strides=[128, 1], device=cpu) = aten::flip(%a, %dims)
@@ -118,7 +118,7 @@ kernel kernel_flip_mul lanes=parallel block=S0
 }
 
 TEST(Lower, ARangeThatIsGatheredIsComputed) {
-  const CoreGraph graph = testing::named_core_graph(
+  const CoreGraph graph = tests::named_core_graph(
       R"(graph(%classes : Long(4, strides=[1], device=cpu)):
   %none : NoneType = prim::Constant()
   %no : bool = prim::Constant[value=0]()

@@ -9,8 +9,8 @@
 namespace torch_lazy::codegen {
 namespace {
 
-using testing::Layouts;
-using testing::lowered;
+using tests::Layouts;
+using tests::lowered;
 
 TEST(Lower, NeighbouringAxesThatAllAccessesRunThroughAreOne) {
   EXPECT_EQ(lowered(R"(graph(%a : Float(4, 8, strides=[8, 1], device=cpu)):
@@ -329,7 +329,7 @@ kernel kernel_mul_sum lanes=parallel block=S0
 
 // Element (i, j) is divided by the sum of row j, while the loops are at the sum of row i.
 TEST(Lower, ASumReadAtAnotherPointThanItsOwnIsUnsupported) {
-  const CoreGraph graph = testing::named_core_graph(
+  const CoreGraph graph = tests::named_core_graph(
       R"(graph(%a : Float(4, 4, strides=[4, 1], device=cpu)):
   %zero : int = prim::Constant[value=0]()
   %dims : int[] = prim::Constant[value=[1]]()

@@ -13,7 +13,7 @@
 #include "named_graph.h"
 #include "passes/fuse.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 using Layouts = std::map<std::string, Layout>;  // by the name of a value
 
@@ -60,4 +60,4 @@ inline std::string lowered(const std::string& text, const Layouts& placed = {}) 
   return lowered(graph, std::get<FusionGroup>(*group), placed);
 }
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

@@ -11,9 +11,9 @@
 namespace torch_lazy {
 namespace {
 
-using testing::follow;
-using testing::Handle;
-using testing::TapeBuilder;
+using tests::follow;
+using tests::Handle;
+using tests::TapeBuilder;
 
 // exp, then these operators one after the other.
 TapeBuilder exp_and(const std::vector<const char*>& names) {

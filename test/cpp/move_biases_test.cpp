@@ -12,8 +12,8 @@
 namespace torch_lazy {
 namespace {
 
-using testing::evaluate;
-using testing::parse_graph;
+using tests::evaluate;
+using tests::parse_graph;
 
 // `reader` makes %r of %p, the product.
 std::string text_of(const std::string& reader, const std::string& dtype = "Float") {
@@ -28,7 +28,7 @@ std::string text_of(const std::string& reader, const std::string& dtype = "Float
   return text;
 }
 
-const std::string kExp = "  %r : T(3, 4, strides=[4, 1], device=cpu) = aten::exp(%p)";
+const std::string kExpOfParts = "  %r : T(3, 4, strides=[4, 1], device=cpu) = aten::exp(%p)";
 
 std::string operators_of(const torch::jit::Graph& graph) {
   std::string names;
@@ -44,11 +44,11 @@ std::string moved(const std::string& text) {
 }
 
 TEST(MoveBiases, AKernelThatReadsTheProductAddsTheBias) {
-  EXPECT_EQ(moved(text_of(kExp)), "mm add exp ");
+  EXPECT_EQ(moved(text_of(kExpOfParts)), "mm add exp ");
 }
 
 TEST(MoveBiases, TheValuesStayTheSame) {
-  const std::string text = text_of(kExp);
+  const std::string text = text_of(kExpOfParts);
   // Sixteenths, whose products and sums are exact.
   const std::vector<at::Tensor> inputs = {at::arange(4, at::kFloat) / 16,
                                           at::arange(15, at::kFloat).view({3, 5}) / 16,
@@ -104,22 +104,22 @@ TEST(MoveBiases, AProductThatALibraryCallReadsKeepsItsBias) {
 }
 
 TEST(MoveBiases, AResultOfTheGraphKeepsItsBias) {
-  std::string text = text_of(kExp);
+  std::string text = text_of(kExpOfParts);
   text.replace(text.find("return (%r)"), 11, "return (%r, %p)");
 
   EXPECT_EQ(moved(text), "addmm exp ");
 }
 
 TEST(MoveBiases, AScaledProductStaysWhole) {
-  std::string text = text_of(kExp);
+  std::string text = text_of(kExpOfParts);
   text.replace(text.find("%one, %one)"), 11, "%two, %one)");
 
   EXPECT_EQ(moved(text), "addmm exp ");
 }
 
 TEST(MoveBiases, NarrowTypesAreRoundedOnce) {
-  EXPECT_EQ(moved(text_of(kExp, "BFloat16")), "addmm exp ");
-  EXPECT_EQ(moved(text_of(kExp, "Double")), "mm add exp ");
+  EXPECT_EQ(moved(text_of(kExpOfParts, "BFloat16")), "addmm exp ");
+  EXPECT_EQ(moved(text_of(kExpOfParts, "Double")), "mm add exp ");
 }
 
 }  // namespace

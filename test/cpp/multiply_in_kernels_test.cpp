@@ -15,8 +15,8 @@
 namespace torch_lazy {
 namespace {
 
-using testing::evaluate;
-using testing::parse_graph;
+using tests::evaluate;
+using tests::parse_graph;
 
 std::string list(const std::vector<int64_t>& numbers) {
   std::string text;
@@ -31,7 +31,7 @@ std::vector<int64_t> contiguous(const std::vector<int64_t>& sizes) {
 }
 
 // The line `call` makes %r of %a and %b, and of %bias, which has the result's sizes.
-struct Product {
+struct SmallProduct {
   std::vector<int64_t> a, b, result;
   bool transposed = false;  // the last two dimensions of b in memory
   std::string call = "aten::mm(%a, %b)";
@@ -77,11 +77,11 @@ struct Product {
   }
 };
 
-Product matrices(int64_t rows, int64_t inner, int64_t columns) {
+SmallProduct matrices(int64_t rows, int64_t inner, int64_t columns) {
   return {{rows, inner}, {inner, columns}, {rows, columns}};
 }
 
-Product batch(int64_t count, int64_t rows, int64_t inner, int64_t columns) {
+SmallProduct batch(int64_t count, int64_t rows, int64_t inner, int64_t columns) {
   return {{count, rows, inner},
           {count, inner, columns},
           {count, rows, columns},
@@ -89,7 +89,7 @@ Product batch(int64_t count, int64_t rows, int64_t inner, int64_t columns) {
           "aten::bmm(%a, %b)"};
 }
 
-void expect_the_same_values(const Product& product, const std::vector<at::Tensor>& inputs) {
+void expect_the_same_values(const SmallProduct& product, const std::vector<at::Tensor>& inputs) {
   const at::Tensor before = evaluate(*parse_graph(product.text()), inputs).at(0);
   const at::Tensor after = evaluate(*product.multiplied(), inputs).at(0);
   EXPECT_TRUE(at::allclose(before, after, 1e-5, 1e-6)) << product.text();
@@ -106,13 +106,13 @@ TEST(MultiplyInKernels, AProductWhoseRowsAreComputedTogetherIsOneUpToTheCaches) 
 }
 
 TEST(MultiplyInKernels, AMatrixWhoseColumnsAreFarApartIsCopiedWhereThatPays) {
-  Product product = matrices(64, 64, 64);
+  SmallProduct product = matrices(64, 64, 64);
   product.transposed = true;
   EXPECT_EQ(product.operators(), "clone mul sum ");
 }
 
 TEST(MultiplyInKernels, AProductWithAVectorIsOneHoweverLarge) {
-  Product rows = matrices(1, 4096, 4096);
+  SmallProduct rows = matrices(1, 4096, 4096);
   rows.transposed = true;
   EXPECT_EQ(rows.operators(), "mul sum ");
   EXPECT_EQ(matrices(4096, 4096, 1).operators(), "mul sum ");
@@ -123,7 +123,7 @@ TEST(MultiplyInKernels, AVectorTimesTheRowsOfALargeMatrixIsLeftToTheLibrary) {
 }
 
 TEST(MultiplyInKernels, FewLanesComputeSmallProductsOnly) {
-  Product product = matrices(7, 40, 40);
+  SmallProduct product = matrices(7, 40, 40);
   product.lanes = 4;
   EXPECT_EQ(product.operators(), "mm ");
   product = matrices(7, 10, 10);
@@ -139,20 +139,20 @@ TEST(MultiplyInKernels, EachMatrixOfABatchCostsALibraryTime) {
 }
 
 TEST(MultiplyInKernels, AProductIsComputedInFloatAndRoundedOnce) {
-  Product product = matrices(4, 8, 16);
+  SmallProduct product = matrices(4, 8, 16);
   product.dtype = "BFloat16";
   EXPECT_EQ(product.operators(), "_to_copy _to_copy mul sum _to_copy ");
 }
 
 TEST(MultiplyInKernels, LibrariesAreSlowerAtIntegers) {
-  Product product = matrices(7, 40, 40);
+  SmallProduct product = matrices(7, 40, 40);
   product.lanes = 4;
   product.dtype = "Int";
   EXPECT_EQ(product.operators(), "mul sum ");
 }
 
 TEST(MultiplyInKernels, OfBFloat16ALibraryIsFasterSooner) {
-  Product product = matrices(128, 128, 128);
+  SmallProduct product = matrices(128, 128, 128);
   product.dtype = "BFloat16";
   EXPECT_EQ(product.operators(), "mm ");
   product.dtype = "Half";
@@ -164,7 +164,7 @@ TEST(MultiplyInKernels, AProductOfNothingIsLeftToTheLibrary) {
 }
 
 TEST(MultiplyInKernels, AFactorOfZeroIgnoresWhatIsAdded) {
-  Product product = matrices(4, 8, 16);
+  SmallProduct product = matrices(4, 8, 16);
   product.call = "aten::addmm(%bias, %a, %b, %zero, %one)";
   EXPECT_EQ(product.operators(), "mul sum ");
   product.call = "aten::addmm(%bias, %a, %b, %one, %one)";
@@ -172,7 +172,7 @@ TEST(MultiplyInKernels, AFactorOfZeroIgnoresWhatIsAdded) {
 }
 
 TEST(MultiplyInKernels, AFactorOfZeroThatIgnoresTheProductIsTheLibrarys) {
-  Product product = matrices(4, 8, 16);
+  SmallProduct product = matrices(4, 8, 16);
   product.call = "aten::addmm(%bias, %a, %b, %one, %zero)";
   EXPECT_EQ(product.operators(), "addmm ");
 }
@@ -195,7 +195,7 @@ TEST(MultiplyInKernels, WhatWasMeasuredToBeFasterAsALibraryCallStaysOne) {
 
 TEST(MultiplyInKernels, TheValuesStayTheSame) {
   const at::Tensor a = at::randn({4, 8}), b = at::randn({8, 16}), bias = at::randn({4, 16});
-  Product product = matrices(4, 8, 16);
+  SmallProduct product = matrices(4, 8, 16);
   expect_the_same_values(product, {a, b, bias});
   product.call = "aten::addmm(%bias, %a, %b, %half, %half)";
   expect_the_same_values(product, {a, b, bias});
@@ -205,7 +205,7 @@ TEST(MultiplyInKernels, TheValuesStayTheSame) {
 
 TEST(MultiplyInKernels, TheValuesOfBatchesStayTheSame) {
   const at::Tensor a = at::randn({5, 3, 4}), b = at::randn({5, 4, 6}), bias = at::randn({5, 3, 6});
-  Product product = batch(5, 3, 4, 6);
+  SmallProduct product = batch(5, 3, 4, 6);
   expect_the_same_values(product, {a, b, bias});
   product.call = "aten::baddbmm(%bias, %a, %b, %half, %one)";
   expect_the_same_values(product, {a, b, bias});

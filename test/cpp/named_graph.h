@@ -7,7 +7,7 @@
 #include "graph_evaluator.h"
 #include "passes/core_graph.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 // Names of values that nodes make are lost in parsing: they are given again. One node a line.
 inline CoreGraph named_core_graph(const std::string& text) {
@@ -18,4 +18,4 @@ inline CoreGraph named_core_graph(const std::string& text) {
   return read_core_graph(graph);
 }
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

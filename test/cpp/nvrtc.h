@@ -10,7 +10,7 @@
 
 #include "backend/cuda/open_library.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 // What it made of a source for a real architecture.
 struct NvrtcResult {
@@ -112,4 +112,4 @@ class Nvrtc {
   int (*destroy_)(Program**);
 };
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

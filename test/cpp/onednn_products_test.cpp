@@ -21,7 +21,7 @@ namespace torch_lazy {
 namespace {
 
 // For all tests of this program.
-const bool registered = (register_onednn_products(), true);
+const bool products_registered = (register_onednn_products(), true);
 
 at::Tensor call(const char* name, const at::Tensor& a, const at::Tensor& b) {
   return c10::Dispatcher::singleton()

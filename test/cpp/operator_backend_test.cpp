@@ -13,8 +13,8 @@
 namespace torch_lazy {
 namespace {
 
-using testing::Handle;
-using testing::TapeBuilder;
+using tests::Handle;
+using tests::TapeBuilder;
 
 bool is_contiguous(const TensorDescription& tensor) {
   int64_t expected = 1;
@@ -48,7 +48,7 @@ MakeCommand multiply(std::vector<std::string>& performed) {
   };
 }
 
-struct Compiled {
+struct CompiledWindow {
   std::shared_ptr<Executable> executable;
   std::vector<at::Tensor> outputs(const std::vector<at::Tensor>& inputs) const {
     const RunResult result = executable->run(inputs);
@@ -57,8 +57,8 @@ struct Compiled {
   }
 };
 
-Compiled compile(OperatorBackend& backend, const TapeBuilder& window,
-                 const std::vector<Handle>& live) {
+CompiledWindow compile(OperatorBackend& backend, const TapeBuilder& window,
+                       const std::vector<Handle>& live) {
   const WindowGraph graph = cpu_graph(window.tape, window.live(live));
   CompileOptions options;
   for (const WindowInput& input : graph.inputs)
@@ -156,7 +156,7 @@ TEST(OperatorBackendTest, ANumberInATensorsPlaceIsAConstant) {
                             }}});
   TapeBuilder window;
   const Handle x = window.input(at::ones({2}));
-  const Handle doubled = window.call("aten::mul", "Tensor", {x, testing::number(2.5)})[0];
+  const Handle doubled = window.call("aten::mul", "Tensor", {x, tests::number(2.5)})[0];
 
   compile(backend, window, {doubled});
 

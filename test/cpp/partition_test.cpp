@@ -14,7 +14,7 @@
 namespace torch_lazy {
 namespace {
 
-using testing::named_core_graph;
+using tests::named_core_graph;
 
 TakesNode all_but(const CoreGraph& graph, const std::set<std::string>& refused) {
   return [&graph, refused](NodeId id) {

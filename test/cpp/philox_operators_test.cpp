@@ -10,7 +10,7 @@ namespace torch_lazy {
 namespace {
 
 // For all tests of this program: graphs name these operators.
-const bool registered = (register_philox_operators(), true);
+const bool philox_registered = (register_philox_operators(), true);
 
 at::Tensor draw(at::Tensor self, int64_t key, double p) {
   const auto op = c10::Dispatcher::singleton()

@@ -19,8 +19,8 @@
 namespace torch_lazy {
 namespace {
 
-using testing::Handle;
-using testing::TapeBuilder;
+using tests::Handle;
+using tests::TapeBuilder;
 
 constexpr const char* kComplaint =
     "the pass 'of the backend' broke the graph: output %in0 is no node's own memory";
@@ -32,8 +32,8 @@ std::shared_ptr<torch::jit::Graph> return_an_input(std::shared_ptr<torch::jit::G
 }
 
 // y = exp(x), of as many elements.
-struct Window {
-  explicit Window(int64_t elements) : x(builder.input(at::ones({elements}))) {
+struct ExpWindow {
+  explicit ExpWindow(int64_t elements) : x(builder.input(at::ones({elements}))) {
     y = builder.call("aten::exp", "", {x})[0];
   }
 
@@ -42,7 +42,7 @@ struct Window {
 };
 
 std::string complaint_about_the_broken_pass() {
-  const Window window(4);
+  const ExpWindow window(4);
   const WindowGraph graph = cpu_graph(window.builder.tape, window.builder.live({window.y}));
   try {
     core_graph_of(*graph.graph, {{.storage_bytes = 16}}, return_an_input);
@@ -93,7 +93,7 @@ TEST_F(Pipeline, AWindowThatAPassBreaksRunsNodeByNodeIsCountedAndNamed) {
   metrics().fallbacks.reset();
   set_warning_sink([](const std::string& message) { warning() = message; });
 
-  const Window window(7);
+  const ExpWindow window(7);
   const auto trace =
       std::make_shared<CompiledTrace>(window.builder.tape.prefix(1), DynamicScalars(),
                                       window.builder.live({window.y}), TraceConditions());

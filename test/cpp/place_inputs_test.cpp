@@ -3,7 +3,7 @@
 
 #include "tape_builder.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 namespace {
 
 std::vector<WindowInput> placed(const TapeBuilder& window) {
@@ -105,4 +105,4 @@ TEST(PlaceInputs, TwoViewsAtOnePlaceAreOneStorage) {
 }
 
 }  // namespace
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

@@ -10,8 +10,8 @@ namespace torch_lazy {
 namespace {
 
 // Each input is a storage of its own.
-std::string planned(const std::string& text) {
-  const CoreGraph graph = read_core_graph(testing::parse_graph(text));
+std::string plan_text(const std::string& text) {
+  const CoreGraph graph = read_core_graph(tests::parse_graph(text));
   std::vector<GraphInput> inputs;
   for (size_t i = 0; i < graph.inputs.size(); ++i) inputs.push_back({uint32_t(i), 4096, 0, false});
   return to_string(make_plan(graph, inputs, {16, 1}));
@@ -19,7 +19,7 @@ std::string planned(const std::string& text) {
 
 // Of equal sizes, so that the second product reads the first one's sums as if they were its own.
 TEST(Plan, WhatReadsSumsAtAnotherPointThanTheirOwnIsAKernelOfItsOwn) {
-  EXPECT_EQ(planned(R"(graph(%a : Float(4, 4, strides=[4, 1], device=cpu),
+  EXPECT_EQ(plan_text(R"(graph(%a : Float(4, 4, strides=[4, 1], device=cpu),
       %b : Float(4, 4, strides=[4, 1], device=cpu)):
   %zero : int = prim::Constant[value=0]()
   %rows : int[] = prim::Constant[value=[4, 4, 1]]()
@@ -43,7 +43,7 @@ kernel kernel_mul_sum(arena+0, %1, out %8) 1 work items
 }
 
 TEST(Plan, WhatHasNoElementsIsNotComputed) {
-  EXPECT_EQ(planned(R"(graph(%a : Float(0, 4, strides=[4, 1], device=cpu)):
+  EXPECT_EQ(plan_text(R"(graph(%a : Float(0, 4, strides=[4, 1], device=cpu)):
   %dims : int[] = prim::Constant[value=[0]]()
   %keep : bool = prim::Constant[value=0]()
   %none : NoneType = prim::Constant()
@@ -57,7 +57,7 @@ TEST(Plan, WhatHasNoElementsIsNotComputed) {
 }
 
 TEST(Plan, AWriteToAnInputHappensInPlace) {
-  EXPECT_EQ(planned(R"(graph(%a : Float(4, strides=[1], device=cpu)):
+  EXPECT_EQ(plan_text(R"(graph(%a : Float(4, strides=[1], device=cpu)):
   %wait : bool = prim::Constant[value=0]()
   %x : Float(4, strides=[1], device=cpu) = aten::exp(%a)
   %w : Float(4, strides=[1], device=cpu) = aten::copy_(%a, %x, %wait)
@@ -68,7 +68,7 @@ TEST(Plan, AWriteToAnInputHappensInPlace) {
 }
 
 TEST(Plan, AWriteIsACopyAtTheEndWhereTheOldContentIsReadLater) {
-  EXPECT_EQ(planned(R"(graph(%a : Float(2, 2, strides=[2, 1], device=cpu)):
+  EXPECT_EQ(plan_text(R"(graph(%a : Float(2, 2, strides=[2, 1], device=cpu)):
   %wait : bool = prim::Constant[value=0]()
   %x : Float(2, 2, strides=[2, 1], device=cpu) = aten::exp(%a)
   %m : Float(2, 2, strides=[2, 1], device=cpu) = aten::mm(%a, %x)
@@ -83,7 +83,7 @@ copy %1 to %0  # frees %1
 }
 
 TEST(Plan, AWriteIsACopyWhereTheKernelReadsOtherOldElements) {
-  EXPECT_EQ(planned(R"(graph(%a : Float(2, 2, strides=[2, 1], device=cpu)):
+  EXPECT_EQ(plan_text(R"(graph(%a : Float(2, 2, strides=[2, 1], device=cpu)):
   %wait : bool = prim::Constant[value=0]()
   %zero : int = prim::Constant[value=0]()
   %sizes : int[] = prim::Constant[value=[2, 2]]()
@@ -100,7 +100,7 @@ copy %2 to %0  # frees %2
 }
 
 TEST(Plan, PiecesOfACatAreWrittenInPlace) {
-  EXPECT_EQ(planned(R"(graph(%a : Float(2, 3, strides=[3, 1], device=cpu),
+  EXPECT_EQ(plan_text(R"(graph(%a : Float(2, 3, strides=[3, 1], device=cpu),
       %b : Float(2, 3, strides=[3, 1], device=cpu)):
   %dim : int = prim::Constant[value=1]()
   %x : Float(2, 3, strides=[3, 1], device=cpu) = aten::exp(%a)
@@ -116,7 +116,7 @@ copy %1 to %4  # frees %4
 }
 
 TEST(Plan, PiecesSeenThroughAViewAreWrittenInPlace) {
-  EXPECT_EQ(planned(R"(graph(%a : Float(2, 3, 1, strides=[3, 1, 1], device=cpu),
+  EXPECT_EQ(plan_text(R"(graph(%a : Float(2, 3, 1, strides=[3, 1, 1], device=cpu),
       %b : Float(2, 6, strides=[6, 1], device=cpu)):
   %dim : int = prim::Constant[value=1]()
   %zero : int = prim::Constant[value=0]()
@@ -150,7 +150,7 @@ const std::string kPartialWrite = R"(graph(%a : Float(4, strides=[1], device=cpu
   %y : Float(4, strides=[1], device=cpu) = aten::as_strided_scatter(%x, %s, %sizes, %strides, %one))";
 
 TEST(Plan, APartialWriteOfATemporaryHappensInPlace) {
-  EXPECT_EQ(planned(kPartialWrite + R"(
+  EXPECT_EQ(plan_text(kPartialWrite + R"(
   %z : Float(4, strides=[1], device=cpu) = aten::sin(%y)
   return (%z))"),
             R"(%2 = empty Float [4] strides [1]
@@ -163,7 +163,7 @@ kernel kernel_sin(%2, out %5) 1 work items  # frees %2
 }
 
 TEST(Plan, AnInputIsWrittenIntoATemporaryInPlace) {
-  EXPECT_EQ(planned(R"(graph(%a : Float(4, strides=[1], device=cpu),
+  EXPECT_EQ(plan_text(R"(graph(%a : Float(4, strides=[1], device=cpu),
       %b : Float(2, strides=[1], device=cpu)):
   %one : int = prim::Constant[value=1]()
   %sizes : int[] = prim::Constant[value=[2]]()
@@ -184,7 +184,7 @@ kernel kernel_sin(%2, out %4) 1 work items  # frees %2
 }
 
 TEST(Plan, APartialWriteThatIsAnOutputHappensInPlace) {
-  EXPECT_EQ(planned(kPartialWrite + R"(
+  EXPECT_EQ(plan_text(kPartialWrite + R"(
   return (%y))"),
             R"(%2 = empty Float [4] strides [1]
 kernel kernel_exp(%0, out %2) 1 work items
@@ -195,7 +195,7 @@ kernel kernel_exp(%1, out %2) 1 work items
 }
 
 TEST(Plan, APartialWriteLeavesABaseThatIsReadLater) {
-  EXPECT_EQ(planned(kPartialWrite + R"(
+  EXPECT_EQ(plan_text(kPartialWrite + R"(
   return (%x, %y))"),
             R"(%2 = empty Float [4] strides [1]
 kernel kernel_exp(%0, out %2) 1 work items
@@ -224,7 +224,7 @@ const std::string kWrittenRow = R"(graph(%y : Float(4, 2, strides=[2, 1], device
   %w : Float(4, 2, strides=[2, 1], device=cpu) = aten::as_strided_scatter(%y, %e, %row, %by, %two))";
 
 TEST(Plan, APartOfAnInputIsWrittenWhereItIs) {
-  EXPECT_EQ(planned(kWrittenRow + R"(
+  EXPECT_EQ(plan_text(kWrittenRow + R"(
   %v : Float(2, 2, strides=[2, 1], device=cpu) = aten::as_strided(%w, %rows, %by_rows, %two)
   %s : Float(2, 2, strides=[2, 1], device=cpu) = aten::sin(%v)
   %u : Float(2, strides=[1], device=cpu) = aten::as_strided(%y, %row, %by, %four)
@@ -241,7 +241,7 @@ kernel kernel_cos(%0, out %7) 1 work items
 }
 
 TEST(Plan, APartOfAnInputIsWrittenAtTheEndWhereItIsReadAsItWas) {
-  EXPECT_EQ(planned(kWrittenRow + R"(
+  EXPECT_EQ(plan_text(kWrittenRow + R"(
   %v : Float(2, 2, strides=[2, 1], device=cpu) = aten::as_strided(%w, %rows, %by_rows, %two)
   %s : Float(2, 2, strides=[2, 1], device=cpu) = aten::sin(%v)
   %u : Float(2, 2, strides=[2, 1], device=cpu) = aten::as_strided(%y, %rows, %by_rows, %zero)
@@ -262,7 +262,7 @@ copy %3 to %0  # frees %3
 }
 
 TEST(Plan, APartOfAnInputIsWrittenBehindTheKernelThatReadsOtherElementsOfIt) {
-  EXPECT_EQ(planned(R"(graph(%y : Float(8, strides=[1], device=cpu)):
+  EXPECT_EQ(plan_text(R"(graph(%y : Float(8, strides=[1], device=cpu)):
   %false : bool = prim::Constant[value=0]()
   %zero : int = prim::Constant[value=0]()
   %one : int = prim::Constant[value=1]()
@@ -284,7 +284,7 @@ copy %3 to %6  # frees %3, %6
 }
 
 TEST(Plan, IndicesAreCheckedBeforeTheKernelAndInputsAreWrittenAfterAllChecks) {
-  EXPECT_EQ(planned(R"(graph(%a : Float(4, strides=[1], device=cpu),
+  EXPECT_EQ(plan_text(R"(graph(%a : Float(4, strides=[1], device=cpu),
       %w : Float(5, 4, strides=[4, 1], device=cpu), %i : Long(4, strides=[1], device=cpu)):
   %wait : bool = prim::Constant[value=0]()
   %dim : int = prim::Constant[value=0]()
@@ -304,7 +304,7 @@ copy %3 to %0  # frees %3
 }
 
 TEST(Plan, TemporariesOfKernelsLieInTheArena) {
-  EXPECT_EQ(planned(R"(graph(%a : Float(4, 80, strides=[80, 1], device=cpu)):
+  EXPECT_EQ(plan_text(R"(graph(%a : Float(4, 80, strides=[80, 1], device=cpu)):
   %first : int[] = prim::Constant[value=[0]]()
   %last : int[] = prim::Constant[value=[1]]()
   %keep : bool = prim::Constant[value=0]()
@@ -320,7 +320,7 @@ kernel kernel_sum(arena+0, out %2) 1 work items
 }
 
 TEST(Plan, ALongReductionIsCutIntoChunksThatASecondKernelCombines) {
-  EXPECT_EQ(planned(R"(graph(%a : Float(100000, strides=[1], device=cpu)):
+  EXPECT_EQ(plan_text(R"(graph(%a : Float(100000, strides=[1], device=cpu)):
   %dims : int[] = prim::Constant[value=[0]]()
   %keep : bool = prim::Constant[value=0]()
   %none : NoneType = prim::Constant()
@@ -334,7 +334,7 @@ kernel kernel_sum_combine(arena+0, out %1) 1 work items
 }
 
 TEST(Plan, ALibraryCallReadsTensorsThatAreReleasedAfterIt) {
-  EXPECT_EQ(planned(R"(graph(%a : Float(2, 2, strides=[2, 1], device=cpu)):
+  EXPECT_EQ(plan_text(R"(graph(%a : Float(2, 2, strides=[2, 1], device=cpu)):
   %x : Float(2, 2, strides=[2, 1], device=cpu) = aten::exp(%a)
   %m : Float(2, 2, strides=[2, 1], device=cpu) = aten::mm(%x, %x)
   %r : Float(2, 2, strides=[2, 1], device=cpu) = aten::sin(%m)
@@ -350,7 +350,7 @@ kernel kernel_sin(%2, out %3) 1 work items  # frees %2
 
 // The graph's operators, called as they stand.
 std::string planned_as_recorded(const std::string& text) {
-  return to_string(library_plan(*testing::parse_graph(text), c10::kCPU, false));
+  return to_string(library_plan(*tests::parse_graph(text), c10::kCPU, false));
 }
 
 TEST(LibraryPlan, CallsEveryOperatorAsRecordedAndReleasesWhatItReads) {
@@ -387,7 +387,7 @@ TEST(LibraryPlan, ElementsOfAListAreSlotsOfTheirOwn) {
 
 // Of each kernel of the graph's plan.
 std::vector<int64_t> bytes_of_kernels(const std::string& text) {
-  const CoreGraph graph = read_core_graph(testing::parse_graph(text));
+  const CoreGraph graph = read_core_graph(tests::parse_graph(text));
   std::vector<GraphInput> inputs;
   for (size_t i = 0; i < graph.inputs.size(); ++i) inputs.push_back({uint32_t(i), 4096, 0, false});
   std::vector<int64_t> bytes;

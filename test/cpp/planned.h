@@ -8,7 +8,7 @@
 #include "passes/pipeline.h"
 #include "plan/make_plan.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 // Kernels and products in turn; the second input is read last.
 inline const std::string kTwoProducts = R"(graph(%a : Float(2, 2, strides=[2, 1], device=cpu),
@@ -29,4 +29,4 @@ inline Plan planned(const std::string& text) {
   return make_plan(core, inputs, {16, 1, INT64_MAX, true});
 }
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

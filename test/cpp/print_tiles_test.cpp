@@ -18,11 +18,11 @@ constexpr Type kTypes[] = {Type::kFloat,    Type::kDouble, Type::kInt64,        
 
 class Tiles : public testing::TestWithParam<Type> {};
 
-std::string name_of_case(const testing::TestParamInfo<Type>& info) {
+std::string name_of_tile_type(const testing::TestParamInfo<Type>& info) {
   return name_of(info.param);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Tiles, testing::ValuesIn(kTypes), name_of_case);
+INSTANTIATE_TEST_SUITE_P(All, Tiles, testing::ValuesIn(kTypes), name_of_tile_type);
 
 // y[i][r] = x[i][r] for r < count, where a row of either has that many elements.
 Kernel copy_of_rows(Type type, int64_t count, int64_t row_of_x, int64_t row_of_y) {

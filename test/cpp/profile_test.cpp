@@ -14,7 +14,7 @@ namespace torch_lazy {
 namespace {
 
 // Locations without a code object are numbers as good as any here.
-constexpr LocationId kFirst = 11, kSecond = 22;
+constexpr LocationId kFirstLine = 11, kSecondLine = 22;
 
 // A recording of operations from these lines.
 Tape tape_of(const std::vector<LocationId>& lines) {
@@ -64,17 +64,17 @@ TEST(Profile, AnExceptionEndsARange) {
 }
 
 TEST(RunningWindow, NodesAreLookedUpOnTheTapeOfTheRun) {
-  const Tape tape = tape_of({kFirst, kFirst, kSecond});
+  const Tape tape = tape_of({kFirstLine, kFirstLine, kSecondLine});
   const std::vector<uint32_t> operations{2, 0, 1};  // by node
   const RunningWindow run(tape.entries(), operations, true);
 
-  EXPECT_EQ(lines_of_nodes({0}), std::vector<LocationId>{kSecond});
-  EXPECT_EQ(lines_of_nodes({1, 2, 0}), (std::vector<LocationId>{kFirst, kSecond}));
+  EXPECT_EQ(lines_of_nodes({0}), std::vector<LocationId>{kSecondLine});
+  EXPECT_EQ(lines_of_nodes({1, 2, 0}), (std::vector<LocationId>{kFirstLine, kSecondLine}));
   EXPECT_TRUE(lines_of_nodes({3}).empty()) << "a node that the graph does not have";
 }
 
 TEST(RunningWindow, StepsAreShownWithinItButWhereTheyAreCompared) {
-  const Tape tape = tape_of({kFirst});
+  const Tape tape = tape_of({kFirstLine});
   EXPECT_FALSE(shows_steps());
   {
     const RunningWindow run(tape.entries(), {}, true);

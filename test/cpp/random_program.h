@@ -10,7 +10,7 @@
 
 #include "tape_builder.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 class RandomProgram {
  public:
@@ -42,7 +42,6 @@ class RandomProgram {
 
  private:
   using Arguments = std::vector<TapeBuilder::Argument>;
-  inline static const c10::IValue kNone;
 
   int below(int bound) { return int(random_() % uint32_t(bound)); }
   int64_t size(int64_t bound) { return bound == 0 ? 0 : int64_t(random_() % uint64_t(bound)); }
@@ -280,4 +279,4 @@ class RandomProgram {
   Handles known_;  // the pool before the operation being added
 };
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

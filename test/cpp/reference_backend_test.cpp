@@ -16,12 +16,11 @@
 namespace torch_lazy {
 namespace {
 
-using testing::Handle;
-using testing::number;
-using testing::TapeBuilder;
+using tests::Handle;
+using tests::kNone;
+using tests::number;
+using tests::TapeBuilder;
 using Handles = TapeBuilder::Handles;
-
-const c10::IValue kNone;
 
 Backend& reference() {
   if (registered_backends().empty()) register_reference_backend();

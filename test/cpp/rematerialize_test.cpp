@@ -11,7 +11,7 @@
 namespace torch_lazy {
 namespace {
 
-using testing::named_core_graph;
+using tests::named_core_graph;
 
 constexpr int64_t kLeastBytes = 1 << 18;
 
@@ -41,7 +41,7 @@ std::string two_kernels(const std::string& made, const std::string& used,
          "\n  return (" + result + ")";
 }
 
-const std::string kExp = "  %s : Float(512, 256, strides=[256, 1], device=cpu) = aten::exp(%x)";
+const std::string kExpOfX = "  %s : Float(512, 256, strides=[256, 1], device=cpu) = aten::exp(%x)";
 const std::string kReadsBoth =
     "  %t : Float(512, 256, strides=[256, 1], device=cpu) = aten::mul(%m, %s)\n"
     "  %r : Float(512, 256, strides=[256, 1], device=cpu) = aten::mul(%t, %x)";
@@ -49,7 +49,7 @@ const std::string kReadsIt =
     "  %r : Float(512, 256, strides=[256, 1], device=cpu) = aten::mul(%m, %s)";
 
 TEST(Rematerialize, WhatIsCheapToMakeOfWhatIsReadAnywayIsNotStored) {
-  const Items items = items_of(two_kernels(kExp, kReadsBoth));
+  const Items items = items_of(two_kernels(kExpOfX, kReadsBoth));
 
   EXPECT_EQ(items.before,
             "{s, y | store s y} [512, 256]\naten::mm m\n{t, r | store r} [512, 256]\n");
@@ -72,7 +72,7 @@ TEST(Rematerialize, ALargeInputThatWasNotReadIsPartOfTheCost) {
                            "  %f : Float(512, 256, strides=[256, 1], device=cpu) = aten::neg(%e)\n"
                            "  %s : Float(512, 256, strides=[256, 1], device=cpu) = aten::neg(%f)",
                            kReadsIt));
-  const Items cheap = items_of(two_kernels(kExp, kReadsIt));
+  const Items cheap = items_of(two_kernels(kExpOfX, kReadsIt));
 
   EXPECT_EQ(dear.after, dear.before);
   EXPECT_EQ(
@@ -138,22 +138,22 @@ TEST(Rematerialize, WhatLiesInAnotherOrderIsNotReadInstead) {
 
 TEST(Rematerialize, AnInputThatIsWrittenIsNotReadLater) {
   const Items items = items_of(
-      two_kernels(kExp, kReadsIt + "\n  %f : bool = prim::Constant[value=0]()\n"
-                                   "  %c : Float(512, 256, strides=[256, 1], device=cpu) = "
-                                   "aten::copy_(%x, %y, %f)"));
+      two_kernels(kExpOfX, kReadsIt + "\n  %f : bool = prim::Constant[value=0]()\n"
+                                      "  %c : Float(512, 256, strides=[256, 1], device=cpu) = "
+                                      "aten::copy_(%x, %y, %f)"));
 
   EXPECT_EQ(items.after, items.before);
 }
 
 TEST(Rematerialize, WhatTheCallerReadsIsStored) {
-  const Items items = items_of(two_kernels(kExp, kReadsBoth, "%r, %s"));
+  const Items items = items_of(two_kernels(kExpOfX, kReadsBoth, "%r, %s"));
 
   EXPECT_EQ(items.after, items.before);
 }
 
 TEST(Rematerialize, WhatALibraryCallReadsIsStored) {
   const Items items = items_of(two_kernels(
-      kExp,
+      kExpOfX,
       "  %n : Float(512, 256, strides=[256, 1], device=cpu) = aten::mm(%s, %w)\n" + kReadsBoth,
       "%r, %n"));
 
@@ -162,7 +162,7 @@ TEST(Rematerialize, WhatALibraryCallReadsIsStored) {
 
 TEST(Rematerialize, WhatIsReadThroughAViewIsStored) {
   const Items items =
-      items_of(two_kernels(kExp,
+      items_of(two_kernels(kExpOfX,
                            "  %zero : int = prim::Constant[value=0]()\n"
                            "  %sizes : int[] = prim::Constant[value=[256, 512]]()\n"
                            "  %strides : int[] = prim::Constant[value=[1, 256]]()\n"
@@ -175,7 +175,7 @@ TEST(Rematerialize, WhatIsReadThroughAViewIsStored) {
 }
 
 TEST(Rematerialize, ASmallValueIsStored) {
-  std::string text = two_kernels(kExp, kReadsBoth);
+  std::string text = two_kernels(kExpOfX, kReadsBoth);
   for (size_t at; (at = text.find("512")) != std::string::npos;) text.replace(at, 3, "2");
 
   const Items items = items_of(text);
@@ -212,14 +212,14 @@ TEST(Rematerialize, AKernelWithIndicesToCheckStaysThoughNobodyReadsIt) {
 }
 
 TEST(Rematerialize, AKernelThatCannotBeOneStoresNoMoreWhenItIsSplit) {
-  const CoreGraph graph = named_core_graph(two_kernels(kExp, kReadsBoth));
+  const CoreGraph graph = named_core_graph(two_kernels(kExpOfX, kReadsBoth));
   const std::vector<FusedItem> items = rematerialize(graph, fuse(graph), kLeastBytes);
   const auto& first = std::get<FusionGroup>(items.at(0));
 
   const auto parts = split_before(graph, first, first.nodes.at(1));
 
   // %s is stored for %y, which is in the other part, and not for the last kernel.
-  EXPECT_EQ(to_string(graph, {parts.begin(), parts.end()}),
+  EXPECT_EQ(to_string(graph, std::vector<FusedItem>(parts.begin(), parts.end())),
             "{s | store s} [512, 256]\n{y | store y} [512, 256]\n");
 }
 

@@ -11,8 +11,8 @@
 namespace torch_lazy {
 namespace {
 
-using testing::kTwoProducts;
-using testing::planned;
+using tests::kTwoProducts;
+using tests::planned;
 
 // A line for each step, with "launch" behind the last of kernels that are launched together, and
 // below a line where a run may be as soon as so many nodes are known.

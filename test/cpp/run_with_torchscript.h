@@ -7,7 +7,7 @@
 
 #include "ir/graph_from_tape.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 // Runs the graph with TorchScript's own interpreter.
 inline std::vector<at::Tensor> run_with_torchscript(const WindowGraph& window,
@@ -20,4 +20,4 @@ inline std::vector<at::Tensor> run_with_torchscript(const WindowGraph& window,
   return outputs;
 }
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

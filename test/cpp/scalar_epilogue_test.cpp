@@ -9,7 +9,7 @@
 namespace torch_lazy {
 namespace {
 
-using testing::planned;
+using tests::planned;
 
 // Of rows of 26 elements: their sums, and an operator on those.
 std::string text_of(int64_t rows, const std::string& last) {

@@ -13,7 +13,7 @@
 namespace torch_lazy {
 namespace {
 
-using testing::TapeBuilder;
+using tests::TapeBuilder;
 
 // After how many operations it is flushed; 0 where it is not.
 size_t flushed_after(Seams& seams, const Tape& tape) {
@@ -156,7 +156,7 @@ TEST(Branches, BeforeWhichWindowsRepeatStay) {
 }
 
 // Three layers, each of which reads a cache of that length behind so many operations.
-std::vector<Operation> decode(int64_t length, size_t repeating = 10) {
+std::vector<Operation> decoded_step(int64_t length, size_t repeating = 10) {
   std::vector<Operation> operations;
   for (int layer = 0; layer < 3; ++layer) {
     for (size_t i = 0; i < repeating; ++i) operations.push_back({"aten::add", 1 + i / 2});
@@ -167,9 +167,9 @@ std::vector<Operation> decode(int64_t length, size_t repeating = 10) {
 
 TEST(SeamsOfChanges, AreBeforeAndBehindOperationsOfOtherSizes) {
   Seams seams;
-  for (const int64_t length : {2, 3, 4, 5, 6, 7}) windows_of(seams, decode(length));
+  for (const int64_t length : {2, 3, 4, 5, 6, 7}) windows_of(seams, decoded_step(length));
 
-  EXPECT_EQ(windows_of(seams, decode(8)), (std::vector<size_t>{10, 1, 10, 1, 10, 1}));
+  EXPECT_EQ(windows_of(seams, decoded_step(8)), (std::vector<size_t>{10, 1, 10, 1, 10, 1}));
 }
 
 TEST(SeamsOfChanges, AreFoundInWindowsBehindOneOfTheSameSizes) {
@@ -179,10 +179,10 @@ TEST(SeamsOfChanges, AreFoundInWindowsBehindOneOfTheSameSizes) {
     layer.call("aten::sum", "", {layer.input(at::ones({length})), c10::IValue()}, 100);
     seams.note_new(layer.tape);
     seams.note_flush(FlushReason::kBranch);
-    windows_of(seams, decode(length));
+    windows_of(seams, decoded_step(length));
   }
 
-  EXPECT_EQ(windows_of(seams, decode(8)), (std::vector<size_t>{10, 1, 10, 1, 10, 1}));
+  EXPECT_EQ(windows_of(seams, decoded_step(8)), (std::vector<size_t>{10, 1, 10, 1, 10, 1}));
 }
 
 TEST(SeamsOfChanges, AreBeforeWhatFollowsThem) {
@@ -200,25 +200,25 @@ TEST(SeamsOfChanges, AreBeforeWhatFollowsThem) {
 TEST(SeamsOfChanges, AreNoneWhereFewOperationsRepeat) {
   Seams seams;
   const size_t few = kLeastOfAWindow - 1;
-  for (int64_t length = 3; length < 20; ++length) windows_of(seams, decode(length, few));
+  for (int64_t length = 3; length < 20; ++length) windows_of(seams, decoded_step(length, few));
 
-  EXPECT_EQ(windows_of(seams, decode(20, few)), (std::vector<size_t>{3 * (few + 1)}));
+  EXPECT_EQ(windows_of(seams, decoded_step(20, few)), (std::vector<size_t>{3 * (few + 1)}));
 }
 
 TEST(SeamsOfChanges, WithoutWindowsThatRepeatAreNone) {
   Seams seams;
-  for (int64_t length = 3; length < 200; ++length) windows_of(seams, decode(length));
+  for (int64_t length = 3; length < 200; ++length) windows_of(seams, decoded_step(length));
 
-  EXPECT_EQ(windows_of(seams, decode(200)), (std::vector<size_t>{33}));
+  EXPECT_EQ(windows_of(seams, decoded_step(200)), (std::vector<size_t>{33}));
 }
 
 TEST(SeamsOfChanges, ThatWereGivenUpHideNoBranches) {
   Seams seams;
-  for (int64_t length = 3; length < 200; ++length) windows_of(seams, decode(length));
+  for (int64_t length = 3; length < 200; ++length) windows_of(seams, decoded_step(length));
   const auto with_branch_and_sum = [](bool coin, int64_t length) {
     std::vector<Operation> operations = loop({coin, coin, coin});
     for (Operation& operation : operations) operation.location += 200;
-    const std::vector<Operation> layers = decode(length);
+    const std::vector<Operation> layers = decoded_step(length);
     operations.insert(operations.end(), layers.begin(), layers.end());
     return operations;
   };
@@ -231,9 +231,9 @@ TEST(SeamsOfChanges, ThatWereGivenUpHideNoBranches) {
 TEST(SeamsOfChanges, BeforeWhichWindowsRepeatStay) {
   Seams seams;
   for (int64_t length = 3; length < 200; ++length)
-    windows_of(seams, decode(length), /*repeated=*/length % 20 == 0);
+    windows_of(seams, decoded_step(length), /*repeated=*/length % 20 == 0);
 
-  EXPECT_EQ(windows_of(seams, decode(200)).size(), 6u);
+  EXPECT_EQ(windows_of(seams, decoded_step(200)).size(), 6u);
 }
 
 TEST(Seams, ThatWereNotReachedForLongestMakeRoom) {

@@ -9,8 +9,8 @@
 namespace torch_lazy {
 namespace {
 
-using testing::Handle;
-using testing::TapeBuilder;
+using tests::Handle;
+using tests::TapeBuilder;
 
 // The sum of labels, a product with it, and operations on that.
 Tape window(int64_t labels, int64_t width = 3) {
@@ -36,7 +36,7 @@ TEST(Signature, IsTheOperationWhereverItStands) {
 TEST(Signature, LeavesOutWhatMayBeADynamicScalar) {
   const auto product = [](const at::Tensor& x, const at::Scalar& number) {
     TapeBuilder builder;
-    builder.call("aten::mul", "Tensor", {builder.input(x), testing::number(number)});
+    builder.call("aten::mul", "Tensor", {builder.input(x), tests::number(number)});
     return signature(builder.tape, 0);
   };
   const at::Tensor x = at::ones({2});

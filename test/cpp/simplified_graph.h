@@ -12,7 +12,7 @@
 #include "ir/verify_graph.h"
 #include "passes/simplify.h"
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 inline constexpr const char* kMatrix = "Float(2, 3, strides=[3, 1], device=cpu)";
 
@@ -94,8 +94,8 @@ struct Simplified {
     const at::Tensor a = at::randn({2, 3}), b = at::randn({2, 3});
     a[0][0] = -0.0;
     b[0][1] = std::nan("");
-    testing::expect_same_results(*before, *after, a, b);
+    tests::expect_same_results(*before, *after, a, b);
   }
 };
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

@@ -5,8 +5,8 @@
 namespace torch_lazy {
 namespace {
 
-using testing::Names;
-using testing::Simplified;
+using tests::Names;
+using tests::Simplified;
 
 // Rows of 24 elements in memory, an element of each row to look at, and a value for each row.
 const std::string kRows = R"(

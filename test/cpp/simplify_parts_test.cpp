@@ -6,9 +6,9 @@
 namespace torch_lazy {
 namespace {
 
-using testing::kOneWrite;
-using testing::Names;
-using testing::Simplified;
+using tests::kOneWrite;
+using tests::Names;
+using tests::Simplified;
 
 TEST(Simplify, ReadsWhatAPartialWriteWrote) {
   const Simplified graph(kOneWrite + R"(

@@ -10,8 +10,8 @@
 namespace torch_lazy {
 namespace {
 
-using testing::Names;
-using testing::Simplified;
+using tests::Names;
+using tests::Simplified;
 
 TEST(Simplify, MergesEqualComputations) {
   const Simplified graph(R"(

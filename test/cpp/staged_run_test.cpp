@@ -14,8 +14,8 @@
 namespace torch_lazy {
 namespace {
 
-using testing::kTwoProducts;
-using testing::planned;
+using tests::kTwoProducts;
+using tests::planned;
 
 using Calls = std::vector<std::vector<std::string>>;  // the kernels of each
 

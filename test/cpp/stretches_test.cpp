@@ -11,7 +11,7 @@
 namespace torch_lazy {
 namespace {
 
-using testing::TapeBuilder;
+using tests::TapeBuilder;
 
 Tape tape_from(const char* name) {
   TapeBuilder builder;

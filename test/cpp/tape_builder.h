@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "ir/graph_from_tape.h"
+#include "none.h"
 #include "ops/operator_info.h"
 #include "tape/input_offsets.h"
 #include "tape/tape.h"
@@ -32,7 +33,7 @@ inline WindowGraph cpu_graph(const Tape& tape, const std::vector<bool>& live_sto
 
 }  // namespace torch_lazy
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 struct Handle {
   at::Tensor tensor;  // undefined: an undefined tensor is passed or was returned
@@ -324,4 +325,4 @@ class TapeBuilder {
   std::unordered_map<const void*, at::Storage> snapshots_;
 };
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

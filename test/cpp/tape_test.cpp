@@ -11,9 +11,9 @@
 namespace torch_lazy {
 namespace {
 
-using testing::Handle;
-using testing::number;
-using testing::TapeBuilder;
+using tests::Handle;
+using tests::number;
+using tests::TapeBuilder;
 
 std::vector<Operand> operands(const Tape& tape, size_t index) {
   return decode_operands(tape.words(index), nullptr);

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace torch_lazy::testing {
+namespace torch_lazy::tests {
 
 // Empty when it is made; goes with all that is in it.
 class TemporaryDirectory {
@@ -30,4 +30,4 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
-}  // namespace torch_lazy::testing
+}  // namespace torch_lazy::tests

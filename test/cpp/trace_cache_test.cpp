@@ -10,8 +10,8 @@
 namespace torch_lazy {
 namespace {
 
-using testing::Handle;
-using testing::TapeBuilder;
+using tests::Handle;
+using tests::TapeBuilder;
 
 // A cache of its own for each test, with room for four windows.
 class TraceCacheTest : public ::testing::Test {

@@ -15,7 +15,7 @@ namespace {
 // What is wrong with a graph of one input of 4 elements at offset 1 of a storage of 6, and these
 // lines; "nothing" where all is well. Values that are read from text are called by numbers.
 std::string complaint(const std::string& lines) {
-  const auto graph = testing::parse_graph(
+  const auto graph = tests::parse_graph(
       "graph(%x : Float(4, strides=[1], device=cpu)):\n"
       "  %zero : int = prim::Constant[value=0]()\n  %one : int = prim::Constant[value=1]()\n"
       "  %three : int = prim::Constant[value=3]()\n  %no : bool = prim::Constant[value=0]()\n"

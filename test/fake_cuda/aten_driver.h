@@ -3,6 +3,7 @@
 #pragma once
 
 #include <c10/core/Device.h>
+#include <c10/core/Stream.h>
 
 #include <cstddef>
 
@@ -48,6 +49,10 @@ void check(CUresult result);
 
 // Where this thread's work goes.
 CUstream current_stream();
+
+inline CUstream handle_of(c10::Stream stream) {
+  return reinterpret_cast<CUstream>(stream.id());
+}
 
 inline CUdeviceptr device_address(const void* address) {
   return reinterpret_cast<CUdeviceptr>(address);

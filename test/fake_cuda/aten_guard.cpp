@@ -21,10 +21,6 @@ constexpr size_t kPooledStreams = 32;
 
 thread_local StreamId current_id = 0;
 
-CUstream handle_of(const Stream& stream) {
-  return reinterpret_cast<CUstream>(stream.id());
-}
-
 Stream stream_of(Device device, StreamId id) {
   return Stream(Stream::UNSAFE, checked_device(device.index()), id);
 }

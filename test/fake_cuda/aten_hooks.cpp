@@ -144,7 +144,7 @@ struct Hooks final : at::CUDAHooksInterface {
 
 // PyTorch asks for the hooks once, while it is imported, and keeps the object that it got where
 // there were none. That has no members, so it can become one of another type where it is.
-const bool registered = [] {
+const bool hooks_registered = [] {
   static_assert(sizeof(Hooks) == sizeof(at::CUDAHooksInterface));
   std::construct_at(
       static_cast<Hooks*>(const_cast<at::CUDAHooksInterface*>(&at::detail::getCUDAHooks())));

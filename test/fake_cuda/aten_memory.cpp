@@ -20,10 +20,6 @@ constexpr int kUninitialized = 0xff;
 
 using Streams = std::set<CUstream>;
 
-CUstream handle_of(c10::Stream stream) {
-  return reinterpret_cast<CUstream>(stream.id());
-}
-
 // Calls `then` when all streams have done what they hold now. That is within the driver and under
 // its lock: `then` may call neither the driver nor Python.
 void when_passed(const Streams& streams, std::function<void()> then) {
@@ -316,7 +312,7 @@ void resize(const c10::Storage& storage, size_t bytes) {
 
 namespace {
 
-const bool registered = [] {
+const bool allocators_registered = [] {
   c10::SetAllocator(c10::kCUDA, &device_allocator());
   at::setHostAllocator(c10::kCUDA, &host_allocator());
   return true;

@@ -137,10 +137,10 @@ void run_as_is(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   op.redispatchBoxed(DispatchKeySet(DispatchKey::CPU), stack);
 }
 
-constexpr auto kOnHost = &torch::CppFunction::makeFromBoxedFunction<&run_on_host>;
+constexpr auto kRunOnHost = &torch::CppFunction::makeFromBoxedFunction<&run_on_host>;
 
 TORCH_LIBRARY_IMPL(_, CUDA, library) {
-  library.fallback(kOnHost());
+  library.fallback(kRunOnHost());
 }
 
 // Else the fallback of these would hand over copies, which are not made yet and gone too soon.
@@ -168,7 +168,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   // Where the CPU has a kernel it is run, and not what PyTorch composes for devices without one; so
   // are those of which PyTorch would choose parts by the device, or call CUDA's by no operator.
   for (const char* name : {"convolution", "convolution_backward", "conj_physical_"}) {
-    library.impl(name, kOnHost());
+    library.impl(name, kRunOnHost());
   }
   for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
     const auto op = c10::Dispatcher::singleton().findSchema(name);
@@ -176,7 +176,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
     if (name.getNamespace() == "aten" && op && has(DispatchKey::CPU) && !has(DispatchKey::CUDA) &&
         (has(DispatchKey::CompositeImplicitAutograd) ||
          has(DispatchKey::CompositeExplicitAutograd))) {
-      library.impl(toString(name).c_str(), kOnHost());
+      library.impl(toString(name).c_str(), kRunOnHost());
     }
   }
 }

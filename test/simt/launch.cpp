@@ -11,7 +11,7 @@
 namespace torch_lazy::simt {
 namespace {
 
-constexpr uint32_t kMostThreads = 1024;
+constexpr uint32_t kMostThreadsOfBlock = 1024;
 constexpr uint32_t kMostBlocksOfYAndZ = 65535;
 
 }  // namespace
@@ -31,10 +31,10 @@ size_t static_shared_bytes(const Program& program, const std::string& kernel) {
 
 void validate(const Launch& launch) {
   const Dim3 block = launch.block, grid = launch.grid;
-  if (block.count() == 0 || block.count() > kMostThreads || grid.count() == 0) {
+  if (block.count() == 0 || block.count() > kMostThreadsOfBlock || grid.count() == 0) {
     throw std::invalid_argument(fmt::format(
         "{} blocks of {} threads: a block has 1 to {} threads, a grid at least one block",
-        to_string(grid), to_string(block), kMostThreads));
+        to_string(grid), to_string(block), kMostThreadsOfBlock));
   }
   if (grid.y > kMostBlocksOfYAndZ || grid.z > kMostBlocksOfYAndZ) {
     throw std::invalid_argument(

@@ -89,7 +89,7 @@ SharedChoice& shared_choice() {
 }
 
 // Made when the library is loaded: what is made during a fork is not covered by it.
-[[maybe_unused]] SharedChoice& made_at_load = shared_choice();
+[[maybe_unused]] SharedChoice& shared_choice_made_at_load = shared_choice();
 
 thread_local int64_t on_trial = 0;  // calls of this thread
 

@@ -60,7 +60,7 @@ constexpr int64_t kElementsOfThread = 4;
 constexpr size_t kKernels = kWords.size() + 1;
 
 // Of one of the kernels: programs seldom draw elements of two sizes, and each takes its time.
-struct Program {
+struct RandomProgram {
   LoadedKernels kernels;
   int64_t most_blocks = 0;
 };
@@ -74,7 +74,7 @@ codegen::PrintedKernel printed(const char* source, const std::string& entry, con
   return {.source = prelude + body, .entry = entry, .functions = functions, .body = prelude.size()};
 }
 
-std::shared_ptr<const Program> compile(c10::DeviceIndex device, size_t kernel) {
+std::shared_ptr<const RandomProgram> compile(c10::DeviceIndex device, size_t kernel) {
   const std::vector<codegen::PrintedKernel> sources{
       kernel == kOfUniforms
           ? printed(kUniforms, "lazy_uniforms", "")
@@ -82,7 +82,7 @@ std::shared_ptr<const Program> compile(c10::DeviceIndex device, size_t kernel) {
   const std::unique_ptr<DiskCache> disk = open_kernel_cache();
   const DeviceProperties properties = device_properties(device);
   KernelLibraries libraries(disk.get());
-  auto program = std::make_shared<Program>();
+  auto program = std::make_shared<RandomProgram>();
   program->kernels = libraries.load(sources, compiled_architecture(properties.architecture));
   program->most_blocks =
       int64_t{properties.multiprocessors} * properties.threads_per_multiprocessor / kThreads;
@@ -92,10 +92,10 @@ std::shared_ptr<const Program> compile(c10::DeviceIndex device, size_t kernel) {
 // Null where it cannot be had, which is told once; then the CPU draws. That may be for lack of
 // memory at this moment, so it is tried again, a few times. Compiled without the lock: two threads
 // may both do it.
-std::shared_ptr<const Program> program_for(c10::DeviceIndex device, size_t kernel) {
+std::shared_ptr<const RandomProgram> program_for(c10::DeviceIndex device, size_t kernel) {
   constexpr int kMostFailures = 8;
   struct Known {
-    std::shared_ptr<const Program> program;
+    std::shared_ptr<const RandomProgram> program;
     int failures = 0;
   };
   struct Programs {
@@ -108,7 +108,7 @@ std::shared_ptr<const Program> program_for(c10::DeviceIndex device, size_t kerne
     const Known& known = programs.by_device.at(kernel)[device];
     if (known.program || known.failures >= kMostFailures) return known.program;
   }
-  std::shared_ptr<const Program> made;
+  std::shared_ptr<const RandomProgram> made;
   try {
     made = compile(device, kernel);
   } catch (const std::exception& error) {
@@ -126,7 +126,7 @@ std::shared_ptr<const Program> program_for(c10::DeviceIndex device, size_t kerne
 bool launch(size_t kernel, const at::Tensor& out, int64_t elements, void** parameters) {
   const c10::Device device = out.device();
   if (elements == 0) return true;
-  const std::shared_ptr<const Program> program = program_for(device.index(), kernel);
+  const std::shared_ptr<const RandomProgram> program = program_for(device.index(), kernel);
   if (!program) return false;
   const c10::DeviceGuard current(device);
   ensure_context(device.index());
