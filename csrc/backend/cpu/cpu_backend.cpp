@@ -24,6 +24,7 @@
 #include "codegen/cache_hints.h"
 #include "codegen/prelude.h"
 #include "codegen/printer.h"
+#include "passes/cat_in_kernels.h"
 #include "passes/decompose_attention.h"
 #include "passes/multiply_in_kernels.h"
 #include "passes/pipeline.h"
@@ -76,14 +77,15 @@ CpuKernel compile(const codegen::LoweredKernel& lowered, const codegen::Target& 
   return kernel;
 }
 
-// Which scans and matrix products kernels compute, and who computes the others. Under deterministic
-// algorithms all products are eager's.
+// Which cats, scans and matrix products kernels compute, and who computes the other products. Under
+// deterministic algorithms all products are eager's.
 GraphPass own_passes(const CompileOptions& options, int lanes) {
   return [&options, lanes](std::shared_ptr<torch::jit::Graph> graph) {
-    graph = scan_in_kernels(std::move(graph));
-    if (options.deterministic) return graph;
     std::vector<int64_t> offsets;
     for (const GraphInput& input : options.inputs) offsets.push_back(input.offset);
+    graph = cat_in_kernels(std::move(graph), offsets);
+    graph = scan_in_kernels(std::move(graph));
+    if (options.deterministic) return graph;
     const bool has_onednn = onednn_multiplies_faster() && at::globalContext().userEnabledMkldnn();
     if (has_onednn) graph = decompose_attention(std::move(graph), offsets, kLeastAttentionWork);
     graph = multiply_in_kernels(std::move(graph), offsets, lanes);
