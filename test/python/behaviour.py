@@ -7,8 +7,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -184,6 +186,12 @@ def same_on(device: str, fn: Callable[[str], Any], runs: int = RUNS_UNTIL_HOT) -
 # for a device, and gloo's, which outlive `destroy_process_group()` where a model was distributed
 # (https://github.com/pytorch/pytorch/issues/190489).
 LEAVE = "\nimport os, sys\nsys.stdout.flush()\nos._exit(0)\n"
+
+
+def of_all_workers(factory: pytest.TempPathFactory) -> Path:
+    """A folder for the whole test run, which its workers share."""
+    folder = factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
 def run_script(

@@ -159,7 +159,7 @@ def four() -> Iterator[Ranks]:
 @pytest.fixture(scope="session")
 def vendor_libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with backends in libraries of their own (test/vendor_backend)."""
-    return vendor.build(tmp_path_factory.mktemp("vendor_backend"))
+    return vendor.build(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

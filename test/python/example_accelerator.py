@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from behaviour import of_all_workers
 from filelock import FileLock
 
 SOURCES = Path(__file__).parents[2] / "examples" / "accelerator"
@@ -32,10 +33,7 @@ def install(factory: pytest.TempPathFactory, eager: bool) -> Path:
 
     Both choices make their objects in examples/accelerator/build, so one install runs at a time.
     """
-    folder = factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent  # of all workers
-    site = folder / ("accelerator" if eager else "offload")
+    site = of_all_workers(factory) / ("accelerator" if eager else "offload")
     options = ["-q", "--no-build-isolation", "--no-deps", "--disable-pip-version-check"]
     choice = f"-DACCELERATOR_EAGER={'ON' if eager else 'OFF'}"
     (SOURCES / "build").mkdir(exist_ok=True)

@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from behaviour import run_script, torch_lazy
+import pytest
+from behaviour import of_all_workers, run_script, torch_lazy
+from filelock import FileLock
 
 SOURCES = Path(__file__).parents[1] / "vendor_backend"
 
@@ -32,8 +34,19 @@ def hot(x, runs=4):
 """
 
 
-def build(folder: Path) -> Path:
-    """Builds the libraries out of the tree; returns where they are."""
+def build(factory: pytest.TempPathFactory) -> Path:
+    """Builds the libraries out of the tree, once for all workers of a test run; returns where they
+    are."""
+    folder = of_all_workers(factory) / "vendor_backend"
+    with FileLock(folder.with_suffix(".lock")):
+        built = folder / "built"
+        if not built.exists():
+            _build(folder)
+            built.touch()
+    return folder
+
+
+def _build(folder: Path) -> None:
     arguments = [f"-DCMAKE_PREFIX_PATH={torch_lazy.utils.cmake_prefix_path}"]
     arguments += [f"-DPython_EXECUTABLE={sys.executable}"]
     for command in (
@@ -42,7 +55,6 @@ def build(folder: Path) -> Path:
     ):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-    return folder
 
 
 def install(folder: Path, backend: str, library: Path, package: str, body: str = "") -> None:
