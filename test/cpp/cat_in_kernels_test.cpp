@@ -6,7 +6,6 @@
 
 #include "graph_evaluator.h"
 #include "ir/verify_graph.h"
-#include "named_graph.h"
 
 namespace torch_lazy {
 namespace {
@@ -51,7 +50,7 @@ TEST(CatInKernels, WhatIsAResultTooIsCopied) {
 }
 
 TEST(CatInKernels, WhatALibraryMakesIsCopied) {
-  EXPECT_EQ(copies(cat_of("aten::_linalg_check_errors(%a)", 1)), "copy copy ");
+  EXPECT_EQ(copies(cat_of("aten::i0(%a)", 1)), "copy copy ");
 }
 
 TEST(CatInKernels, RowsUpToEightElementsAreWrittenByKernels) {
