@@ -38,13 +38,26 @@ bool is_short_cat(const Node& node) {
   });
 }
 
-// For one reader, in memory that it may have anywhere.
+// Whether a kernel will make the piece in the cat's memory (assign_cat). Other readers than views
+// find it there.
 bool is_made_there(const Value* piece) {
-  if (piece->uses().size() != 1) return false;
   const Node& maker = *piece->node();
-  if (maker.kind() != c10::aten::as_strided) return is_for_kernels(maker) || is_short_cat(maker);
-  const Value* const base = maker.input(0);
-  return info_of(base).elements() == info_of(piece).elements() && is_made_there(base);
+  if (maker.kind() == c10::aten::as_strided) {
+    const Value* const base = maker.input(0);
+    return piece->uses().size() == 1 && base->uses().size() == 1 &&
+           info_of(base).elements() == info_of(piece).elements() &&
+           (is_for_kernels(*base->node()) || is_short_cat(*base->node()));
+  }
+  if (!is_for_kernels(maker)) return false;
+  size_t lists = 0;
+  for (const torch::jit::Use& use : piece->uses()) {
+    const c10::Symbol reader = use.user->kind();
+    if (reader == c10::prim::Return || reader == c10::aten::as_strided ||
+        reader == c10::aten::copy_)
+      return false;
+    lists += reader == c10::prim::ListConstruct;
+  }
+  return lists == 1;
 }
 
 }  // namespace
@@ -57,15 +70,21 @@ std::shared_ptr<torch::jit::Graph> cat_in_kernels(std::shared_ptr<torch::jit::Gr
   if (cats.empty()) return graph;
   GraphBuilder builder(*graph, input_offsets);
   for (Node* const cat : cats) {
-    Node* const pieces = cat->input(0)->node();
-    builder.insert_before(pieces);
-    for (size_t i = 0; i < pieces->inputs().size(); ++i) {
-      Value* const piece = pieces->input(i);
+    builder.insert_before(cat);
+    std::vector<Value*> pieces = cat->input(0)->node()->inputs().vec();
+    bool copied = false;
+    for (Value*& piece : pieces) {
       if (is_made_there(piece)) continue;
       TensorInfo copy = info_of(piece);
       copy.strides = contiguous_strides(copy.sizes);
-      pieces->replaceInput(i, builder.clone(piece, copy));
+      piece = builder.clone(piece, copy);
+      copied = true;
     }
+    if (!copied) continue;
+    // Other cats may have the same list.
+    Node* const before = cat->input(0)->node();
+    cat->replaceInput(0, builder.list(pieces));
+    if (!before->hasUses()) before->destroy();
   }
   builder.order_constants();
   return graph;

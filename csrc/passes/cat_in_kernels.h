@@ -1,4 +1,4 @@
-// Short rows put together that kernels write.
+// Cats of short rows, which kernels write.
 #pragma once
 
 #include <c10/util/ArrayRef.h>
@@ -12,10 +12,10 @@ struct Graph;
 
 namespace torch_lazy {
 
-// A cat of columns, or of so short rows that a kernel stores them by whole vectors, takes ATen a
-// call to copy a row of each piece. A piece that no kernel would make right where it belongs
-// (plan/buffer_assignment), since it is an input or has other readers as well, gets a copy, which
-// one does. Changes the graph in place and returns it.
+// ATen copies each row of each piece of a cat by a call, also where that is one element. A piece of
+// columns, or of so short rows that kernels store them by whole vectors, that no kernel would make
+// right where it belongs (plan/buffer_assignment), since it is an input, a result or seen through
+// views, gets a copy, which one does. Changes the graph in place and returns it.
 std::shared_ptr<torch::jit::Graph> cat_in_kernels(std::shared_ptr<torch::jit::Graph> graph,
                                                   c10::IntArrayRef input_offsets);
 

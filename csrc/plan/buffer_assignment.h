@@ -10,8 +10,8 @@
 
 namespace torch_lazy {
 
-// Reads and writes of one memory are compared with each other. Where there are more, none is made
-// right there that would have to be compared.
+// Reads and writes of one memory are compared with each other. Where there are more than so many,
+// none is made right there that would have to be compared.
 inline constexpr size_t kMostWritesCompared = 512;
 
 struct BufferAssignment {

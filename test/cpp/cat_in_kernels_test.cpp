@@ -13,7 +13,7 @@ namespace {
 using tests::evaluate;
 using tests::parse_graph;
 
-// Pieces of [4, width] for each line `made`, which makes %p of the graph's input %a of that width.
+// Of the graph's input %a, [4, width], and of %p, which the call `made` makes of it.
 std::string cat_of(const std::string& made, int64_t width, const std::string& results = "%r") {
   const std::string columns = std::to_string(width), whole = std::to_string(2 * width);
   return "graph(%a : Float(4, " + columns + ", strides=[" + columns +
@@ -47,6 +47,13 @@ TEST(CatInKernels, WhatIsAnInputIsCopiedAndWhatAKernelMakesForTheCatAloneIsNot) 
 
 TEST(CatInKernels, WhatIsAResultTooIsCopied) {
   EXPECT_EQ(copies(cat_of("aten::exp(%a)", 1, "%r, %p")), "copy copy ");
+}
+
+TEST(CatInKernels, WhatAnotherKernelReadsTooIsNotCopied) {
+  const std::string text = cat_of("aten::exp(%a)", 1, "%r, %q");
+  const std::string line = "  %q : Float(4, 1, strides=[1, 1], device=cpu) = aten::neg(%p)\n";
+
+  EXPECT_EQ(copies(std::string(text).insert(text.find("  return"), line)), "made copy ");
 }
 
 TEST(CatInKernels, WhatALibraryMakesIsCopied) {
