@@ -10,14 +10,6 @@
 #include "codegen/print_nest.h"
 
 namespace torch_lazy::codegen {
-namespace {
-
-std::string text_of(int64_t number) {
-  return std::to_string(number);
-}
-
-}  // namespace
-
 void NestPrinter::print_held_row() {
   if (!context_.has_packets() || !context_.kernel.thread_loop.holds_row) return;
   const ThreadLoop& loop = context_.kernel.thread_loop;
@@ -32,8 +24,8 @@ void NestPrinter::print_held_row() {
   print_packet_start(reduction_, exprs, stores);
   for (ExprId id : spilled) {
     if (loop.packets == 0) break;
-    out_.line(std::string(vector_type(context_.kernel.exprs[id].type)) + " m" + text_of(id) + "[" +
-              text_of(loop.packets) + "][" + text_of(loop.packet) + "];");
+    out_.line(std::string(vector_type(context_.kernel.exprs[id].type)) + " m" + std::to_string(id) +
+              "[" + std::to_string(loop.packets) + "][" + std::to_string(loop.packet) + "];");
   }
   if (loop.shared_packets == 0) return;
   out_.line("extern __shared__ __align__(16) unsigned char lazy_shared[];");
@@ -41,8 +33,8 @@ void NestPrinter::print_held_row() {
   for (ExprId id : spilled) {
     const Type type = context_.kernel.exprs[id].type;
     const std::string pointer = std::string(storage_type(type)) + "*";
-    out_.line(pointer + " const k" + text_of(id) + " = (" + pointer + ")(lazy_shared + " +
-              text_of(bytes) + ") + lane * " + text_of(loop.packet) + ";");
+    out_.line(pointer + " const k" + std::to_string(id) + " = (" + pointer + ")(lazy_shared + " +
+              std::to_string(bytes) + ") + lane * " + std::to_string(loop.packet) + ";");
     bytes += int64_t{bytes_of(type)} * loop.shared_packets * loop.packet * loop.threads;
   }
 }
@@ -58,7 +50,7 @@ void NestPrinter::print_long_row(const Sweep& sweep, const Reductions& reduction
     for (const auto& reduction : reductions) reduction.end_block(out_);
   };
   const auto behind = [&](int packets) {
-    return "start + " + text_of(int64_t{packets} * loop.packet) + " * (int)blockDim.x";
+    return "start + " + std::to_string(int64_t{packets} * loop.packet) + " * (int)blockDim.x";
   };
   if (loop.packets > 0) {
     out_.open("");
@@ -68,10 +60,10 @@ void NestPrinter::print_long_row(const Sweep& sweep, const Reductions& reduction
   constexpr int kStreamed = ThreadLoop::kStreamedPackets;
   if (loop.shared_packets > 0) {
     out_.line("#pragma unroll 1");
-    out_.open("for (int held = 0; held < " + text_of(loop.shared_packets) +
-              "; held += " + text_of(kStreamed) + ")");
+    out_.open("for (int held = 0; held < " + std::to_string(loop.shared_packets) +
+              "; held += " + std::to_string(kStreamed) + ")");
     out_.line("const " + context_.index_type() + " base = " + behind(loop.packets) + " + held * (" +
-              text_of(loop.packet) + " * (int)blockDim.x);");
+              std::to_string(loop.packet) + " * (int)blockDim.x);");
     out_.line("if (base >= " + reduction_.last + ") break;");
     print_run({"base", kStreamed, Held::kInShared, &sweep}, sweep.exprs);
     out_.close();
@@ -91,18 +83,18 @@ void NestPrinter::print_long_row(const Sweep& sweep, const Reductions& reduction
 // will read.
 void NestPrinter::print_shared_packets(const PacketRun& run, bool before) {
   if (run.held != Held::kInShared) return;
-  const std::string packet = text_of(context_.kernel.thread_loop.packet);
+  const std::string packet = std::to_string(context_.kernel.thread_loop.packet);
   const auto move = [&](const char* function, ExprId id) {
     const std::string name =
         std::string("lazy_") + function + "_packet_" + name_of(context_.kernel.exprs[id].type);
-    out_.line(context_.call(name, {"k" + text_of(id) + " + (held + step) * (" + packet +
+    out_.line(context_.call(name, {"k" + std::to_string(id) + " + (held + step) * (" + packet +
                                        " * (int)blockDim.x)",
-                                   "y" + text_of(id)}) +
+                                   "y" + std::to_string(id)}) +
               ";");
   };
   const auto declare = [&](ExprId id) {
-    out_.line(std::string(vector_type(context_.kernel.exprs[id].type)) + " y" + text_of(id) + "[" +
-              packet + "];");
+    out_.line(std::string(vector_type(context_.kernel.exprs[id].type)) + " y" + std::to_string(id) +
+              "[" + packet + "];");
   };
   if (!before) {
     for (ExprId id : run.sweep->spilled) move("store", id);
@@ -117,7 +109,8 @@ void NestPrinter::print_shared_packets(const PacketRun& run, bool before) {
 
 // What was evaluated before for an element, or will be read again.
 std::string NestPrinter::held_element(ExprId id) const {
-  return held_ == Held::kInShared ? "y" + text_of(id) + "[j]" : "m" + text_of(id) + "[step][j]";
+  return held_ == Held::kInShared ? "y" + std::to_string(id) + "[j]"
+                                  : "m" + std::to_string(id) + "[step][j]";
 }
 
 }  // namespace torch_lazy::codegen
