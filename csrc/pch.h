@@ -1,9 +1,9 @@
 // The precompiled header, included before every source by the build (CMakeLists.txt).
 //
 // It only saves time: every file includes what it uses and compiles without it
-// (-DTORCH_LAZY_PCH=OFF). Each source pays for reading what is here: 2.7 s, 3.8 s with
-// TorchScript's IR, which the half of the sources that need it would pay 5 s for instead. Never
-// <torch/torch.h> or <ATen/ATen.h>: all of ATen in every source.
+// (-DTORCH_LAZY_PCH=OFF -DCMAKE_UNITY_BUILD=OFF). Each source pays for reading what is here: 2.7
+// s, 3.8 s with TorchScript's IR, which the half of the sources that need it would pay 5 s for
+// instead. Never <torch/torch.h> or <ATen/ATen.h>: all of ATen in every source.
 #pragma once
 
 #include <ATen/core/Tensor.h>
