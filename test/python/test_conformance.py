@@ -63,7 +63,7 @@ def vendor(vendor_libraries, tmp_path) -> Path:
 def test_the_backends_of_this_project_pass(backend, tmp_path):
     page = tmp_path / "page.md"
 
-    done = run_kit(backend, SMALL, "--output", page)
+    done = run_kit(backend, SMALL, "--output", page, "--jobs", 2)
 
     assert done.returncode == 0, done.stdout
     assert done.stdout.strip() == page.read_text().strip()
