@@ -38,6 +38,15 @@ bool has_complete_type(const Value* value) {
          value->type()->expectRef<c10::TensorType>().isComplete();
 }
 
+bool is_view(const Value* value) {
+  return value->node()->kind() == c10::aten::as_strided;
+}
+
+bool is_made(const Value* value) {
+  return !is_view(value) && value->node()->kind() != c10::prim::Param &&
+         value->node()->kind() != c10::prim::Constant;
+}
+
 TensorInfo info_of(const Value* value) {
   TORCH_CHECK(has_complete_type(value), "%", value->debugName(),
               " has no complete tensor type but ", *value->type());

@@ -43,6 +43,11 @@ TensorInfo info_of(const torch::jit::Value* value);
 // False for None, undefined tensors, numbers and lists.
 bool has_complete_type(const torch::jit::Value* value);
 
+// Of a value in the functional form: whether it is seen in the memory of another, and whether a
+// node made it, in memory of its own.
+bool is_view(const torch::jit::Value* value);
+bool is_made(const torch::jit::Value* value);
+
 std::vector<int64_t> contiguous_strides(c10::IntArrayRef sizes);
 std::vector<int64_t> broadcast_sizes(c10::IntArrayRef a, c10::IntArrayRef b);
 // Of a result that an operator makes from these operands by going over their elements: the layout

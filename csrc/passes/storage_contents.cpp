@@ -4,7 +4,6 @@
 #include <unordered_set>
 
 #include "passes/storage_regions.h"
-#include "passes/verify_functional.h"
 
 namespace torch_lazy {
 namespace {

@@ -146,14 +146,6 @@ class Verifier {
 
 }  // namespace
 
-bool is_view(const Value* value) {
-  return value->node()->kind() == c10::aten::as_strided;
-}
-
-bool is_made(const Value* value) {
-  return !is_input(value) && !is_view(value) && value->node()->kind() != c10::prim::Constant;
-}
-
 void verify_functional(const Graph& graph, const std::vector<GraphInput>& inputs) {
   Verifier(graph, inputs).verify();
 }

@@ -7,7 +7,6 @@
 
 namespace torch::jit {
 struct Graph;
-struct Value;
 }  // namespace torch::jit
 
 namespace torch_lazy {
@@ -24,10 +23,5 @@ namespace torch_lazy {
 //    what is written to an input, of which it is a copy then;
 //  - nodes that compute say which recorded node they stand for.
 void verify_functional(const torch::jit::Graph& graph, const std::vector<GraphInput>& inputs);
-
-// Of a value in this form: whether it is seen in the memory of another, and whether a node made it,
-// in memory of its own.
-bool is_view(const torch::jit::Value* value);
-bool is_made(const torch::jit::Value* value);
 
 }  // namespace torch_lazy
