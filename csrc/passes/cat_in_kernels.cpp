@@ -2,12 +2,13 @@
 
 #include <torch/csrc/jit/ir/ir.h>
 
-#include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "ops/primitive.h"
 #include "passes/fusable.h"
 #include "passes/graph_builder.h"
+#include "passes/simplify_cats.h"
 
 namespace torch_lazy {
 namespace {
@@ -20,30 +21,19 @@ using torch::jit::Value;
 // two pieces twice as long, of fifteen as long.
 constexpr int64_t kLongestRow = 8;
 
-bool is_short_cat(const Node& node) {
-  if (node.kind() != c10::aten::cat || node.hasAttribute(kLibraryAttribute)) return false;
-  const auto dim = constant_value(node.input(1));
-  const Node& pieces = *node.input(0)->node();
-  if (!dim || !dim->isInt() || pieces.kind() != c10::prim::ListConstruct ||
-      !has_complete_type(node.output()))
-    return false;
-  const TensorInfo whole = info_of(node.output());
-  if (!primitive::has_type(whole.dtype) || whole.dims() == 0 || whole.elements() == 0) return false;
-  const auto along = size_t(dim->toInt() < 0 ? dim->toInt() + whole.dims() : dim->toInt());
-  if (whole.sizes[along] * whole.strides[along] > kLongestRow) return false;
-  return std::ranges::all_of(pieces.inputs(), [&](const Value* piece) {
-    if (!has_complete_type(piece)) return false;
-    const TensorInfo part = info_of(piece);
-    return part.dtype == whole.dtype && part.dims() == whole.dims() && part.elements() > 0;
-  });
+bool is_short_cat(Node& node) {
+  if (node.hasAttribute(kLibraryAttribute)) return false;
+  const std::optional<Cat> cat = plain_cat(node);
+  return cat && primitive::has_type(cat->info.dtype) &&
+         cat->info.sizes[cat->dim] * cat->info.strides[cat->dim] <= kLongestRow;
 }
 
 // Whether a kernel will make the piece in the cat's memory (assign_cat). Other readers than views
 // find it there.
-bool is_made_there(const Value* piece) {
-  const Node& maker = *piece->node();
+bool is_made_there(Value* piece) {
+  Node& maker = *piece->node();
   if (maker.kind() == c10::aten::as_strided) {
-    const Value* const base = maker.input(0);
+    Value* const base = maker.input(0);
     return piece->uses().size() == 1 && base->uses().size() == 1 &&
            info_of(base).elements() == info_of(piece).elements() &&
            (is_for_kernels(*base->node()) || is_short_cat(*base->node()));

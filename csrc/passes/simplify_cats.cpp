@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "passes/choose_joins.h"
@@ -17,12 +18,6 @@ using torch::jit::Value;
 // Each part gets nodes, and mostly a kernel, of its own.
 constexpr size_t kMostParts = 4;
 
-struct Cat {
-  std::vector<Value*> parts;
-  size_t dim = 0;
-  TensorInfo info;
-};
-
 // Nodes that were replaced have no uses and will be removed.
 size_t live_uses(const Value* value) {
   return size_t(
@@ -33,23 +28,9 @@ size_t live_uses(const Value* value) {
 }
 
 std::optional<Cat> small_cat(Value* value) {
-  Node* const node = value->node();
-  if (node->kind() != c10::aten::cat || live_uses(value) != 1) return std::nullopt;
-  const auto dim = constant_value(node->input(1));
-  Node* const list = node->input(0)->node();
-  if (!dim || !dim->isInt() || list->kind() != c10::prim::ListConstruct) return std::nullopt;
-  Cat cat{list->inputs().vec(), 0, info_of(value)};
-  const int64_t rank = int64_t(cat.info.sizes.size());
-  cat.dim = size_t(dim->toInt() < 0 ? dim->toInt() + rank : dim->toInt());
-  if (cat.parts.size() > kMostParts) return std::nullopt;
-  for (Value* const part : cat.parts) {
-    const TensorInfo info = info_of(part);
-    // ATen's empty 1-D tensors; promoted dtypes.
-    if (info.sizes.size() != cat.info.sizes.size() || info.dtype != cat.info.dtype ||
-        info.elements() == 0)
-      return std::nullopt;
-  }
-  return cat;
+  if (value->node()->kind() != c10::aten::cat || live_uses(value) != 1) return std::nullopt;
+  std::optional<Cat> cat = plain_cat(*value->node());
+  return cat && cat->parts.size() <= kMostParts ? cat : std::nullopt;
 }
 
 bool may_be_join(const Cat& cat);
@@ -98,6 +79,21 @@ Value* slice(GraphBuilder& builder, Value* operand, size_t rank, size_t dim, int
 }
 
 }  // namespace
+
+std::optional<Cat> plain_cat(Node& node) {
+  if (node.kind() != c10::aten::cat || !has_complete_type(node.output())) return std::nullopt;
+  const auto dim = constant_value(node.input(1));
+  Node& list = *node.input(0)->node();
+  if (!dim || !dim->isInt() || list.kind() != c10::prim::ListConstruct) return std::nullopt;
+  Cat cat{list.inputs().vec(), 0, info_of(node.output())};
+  cat.dim = size_t(dim->toInt() < 0 ? dim->toInt() + cat.info.dims() : dim->toInt());
+  const bool plain = std::ranges::all_of(cat.parts, [&](const Value* part) {
+    if (!has_complete_type(part)) return false;
+    const TensorInfo info = info_of(part);
+    return info.dims() == cat.info.dims() && info.dtype == cat.info.dtype && info.elements() > 0;
+  });
+  return plain ? std::optional(std::move(cat)) : std::nullopt;
+}
 
 Value* cat_of_results(GraphBuilder& builder, Node* pointwise, size_t operands) {
   const TensorInfo result = info_of(pointwise->output());

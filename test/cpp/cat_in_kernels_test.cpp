@@ -56,6 +56,16 @@ TEST(CatInKernels, WhatAnotherKernelReadsTooIsNotCopied) {
   EXPECT_EQ(copies(std::string(text).insert(text.find("  return"), line)), "made copy ");
 }
 
+// The plan joins a cat that is a piece through a view only.
+TEST(CatInKernels, ACatThatIsAPieceIsCopied) {
+  std::string text = cat_of("aten::exp(%a)", 1, "%s");
+  text.insert(text.find("  return"),
+              "  %both : Tensor[] = prim::ListConstruct(%r, %r)\n"
+              "  %s : Float(4, 4, strides=[4, 1], device=cpu) = aten::cat(%both, %one)\n");
+
+  EXPECT_EQ(copies(text), "made copy copy copy ");
+}
+
 TEST(CatInKernels, WhatALibraryMakesIsCopied) {
   EXPECT_EQ(copies(cat_of("aten::i0(%a)", 1)), "copy copy ");
 }
