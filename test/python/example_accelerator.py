@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from behaviour import of_all_workers
+from behaviour import of_all_workers, run_forked
 from filelock import FileLock
 
 SOURCES = Path(__file__).parents[2] / "examples" / "accelerator"
@@ -39,23 +39,18 @@ def install(factory: pytest.TempPathFactory, eager: bool) -> Path:
     (SOURCES / "build").mkdir(exist_ok=True)
     with FileLock(SOURCES / "build" / "install.lock"):
         if not (site / "torch_accelerator").is_dir():
-            run(
-                site, "-m", "pip", "install", *options, "--target", site, SOURCES, CMAKE_ARGS=choice
+            subprocess.run(
+                [sys.executable, "-m", "pip", "install", *options, "--target", site, SOURCES],
+                env={**os.environ, "CMAKE_ARGS": choice},
+                check=True,
             )
     return site
 
 
 def run(site: Path, *arguments: object, **environment: str) -> str:
-    """What a Python script prints where the package is installed at `site`; it has to succeed."""
+    """What Python prints where the package is installed at `site`; it has to succeed."""
     path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
-    child = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path, **environment},
-        check=False,
-    )
+    child = run_forked(*arguments, merge=True, PYTHONPATH=path, **environment)
     assert child.returncode == 0, child.stdout
     return child.stdout
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torch_lazy.conformance.isolated import Outcome, run_isolated
+from torch_lazy.conformance.isolated import Outcome, fresh, run_isolated
 
 ROOT = Path(__file__).parents[2]
 FEATURES = ROOT / "test" / "compatibility"
@@ -35,7 +35,7 @@ def test_what_the_page_says_of_features_is_true(area):
     outcomes: dict[str, Outcome] = {}
 
     run_isolated(
-        [sys.executable, str(FEATURES / "worker.py")],
+        fresh([sys.executable, str(FEATURES / "worker.py")]),
         list(features),
         lambda outcome: outcomes.__setitem__(outcome.item, outcome),
         timeout=120,

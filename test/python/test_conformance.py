@@ -13,6 +13,7 @@ import pytest
 from vendor import install
 
 from torch_lazy.conformance import runner
+from torch_lazy.conformance.fork_server import ForkServer
 from torch_lazy.conformance.page import Subject, page
 from torch_lazy.conformance.runner import run_section
 from torch_lazy.conformance.section import Options, Result
@@ -190,7 +191,9 @@ def reported(monkeypatch, with_backend: dict[str, Result], without: dict[str, Re
     """The report of a section whose items come to these results."""
     tried = iter([with_backend, without])
     monkeypatch.setattr(runner, "_tried", lambda *_: next(tried))
-    return run_section(SECTIONS["operators"], list(with_backend), Options("reference"))
+    return run_section(
+        SECTIONS["operators"], list(with_backend), Options("reference"), ForkServer()
+    )
 
 
 def test_what_fails_alike_without_the_backend_is_listed_and_is_no_failure_of_it(monkeypatch):
@@ -218,7 +221,9 @@ def test_what_fails_otherwise_without_the_backend_is_a_failure_of_it(monkeypatch
 
 
 def test_a_process_that_ends_or_hangs_is_a_failure_whatever_happens_without_the_backend():
-    report = run_section(SECTIONS["operators"], ["sort"], Options("reference"), seconds=0.1)
+    with ForkServer() as server:
+        options = Options("reference")
+        report = run_section(SECTIONS["operators"], ["sort"], options, server, seconds=0.1)
 
     assert list(report.failed) == ["sort"]
     assert not report.succeeded
@@ -234,7 +239,7 @@ def test_a_section_of_which_nothing_passed_has_not(monkeypatch):
 def test_a_module_that_lacks_is_named():
     section = replace(SECTIONS["operators"], needs=("no_such_module",))
 
-    report = run_section(section, [], Options("cpu"))
+    report = run_section(section, [], Options("cpu"), ForkServer())
 
     assert report.failed["operators"].failure == (
         "needs no_such_module, which PyTorch's own samples of operators import: install "

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from behaviour import run_script
+from behaviour import run_forked
 from vendor import install, run_with
 
 pytestmark = pytest.mark.recording
@@ -28,7 +28,8 @@ print(json.dumps({{key: metrics[key] for key in ('choices', 'chosen')}} | {{'x':
 
 
 def counted(directory: Path, setup: str = "", **environment: str) -> dict[str, Any]:
-    done = run_script(
+    done = run_forked(
+        "-c",
         setup + WINDOW,
         TORCH_LAZY_CACHE_DIR=str(directory),
         **{"TORCH_LAZY_MEASURED_CHOICE": "1", **environment},

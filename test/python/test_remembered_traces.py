@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from behaviour import run_script
+from behaviour import run_forked
 
 pytestmark = pytest.mark.recording
 
@@ -31,7 +31,7 @@ def run(directory: Path, script: str = SCRIPT, **environment: str) -> tuple[dict
     """How windows ended in a process of its own, of how many an earlier one was remembered, and
     what it wrote to stderr."""
     settings = {"TORCH_LAZY_REMEMBER_TRACES": "1", "TORCH_LAZY_CACHE_DIR": str(directory)}
-    done = run_script(script, **(settings | environment))
+    done = run_forked("-c", script, **(settings | environment))
     assert done.returncode == 0, done.stderr
     return (*json.loads(done.stdout), done.stderr)
 

@@ -9,7 +9,7 @@ from itertools import islice
 
 import pytest
 import torch
-from behaviour import run_script, synchronize, wait_for_compiles
+from behaviour import run_forked, synchronize, wait_for_compiles
 from torch.nn import functional as F
 
 import torch_lazy
@@ -81,9 +81,11 @@ print(sorted(digests.items()), windows, torch.lazy.compile_count())
 
 def digest(threads: int, *words: str, **environment: str) -> str:
     """What the training script came to in a process of its own, whose compiles end at random."""
-    arguments = ["-", str(threads), *words]
-    done = run_script(
-        f"import sys; sys.argv = {arguments!r}\n{TRAINING}",
+    done = run_forked(
+        "-c",
+        TRAINING,
+        threads,
+        *words,
         TORCH_LAZY_COMPILE_DELAY="60",
         TORCH_LAZY_RNG="philox",
         TORCH_LAZY_VERIFY_PASSES="0",

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
+from torch_lazy.conformance.fork_server import ForkServer
 from torch_lazy.conformance.page import Subject, page
 from torch_lazy.conformance.runner import SectionReport, run_section, summary
 from torch_lazy.conformance.section import Options, Section
@@ -165,15 +166,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.here:
         os.environ.update(environment(options))
         return _run_here(selected, options)
-    subject = Subject(_versions(options, seconds=chosen.timeout or 60.0), options)
     reports: list[SectionReport] = []
-    for section, items in selected:
-        report = run_section(section, items, options, chosen.jobs, chosen.timeout)
-        reports.append(report)
-        state = "passed" if report.succeeded else f"{len(report.failed)} failed"
-        print(f"{section.name}: {state} ({report.seconds:.0f} s)", file=sys.stderr, flush=True)
-        if chosen.json:
-            chosen.json.write_text(json.dumps([summary(report) for report in reports], indent=1))
+    with ForkServer() as server:  # imports torch while the versions are asked for
+        subject = Subject(_versions(options, seconds=chosen.timeout or 60.0), options)
+        for section, items in selected:
+            report = run_section(section, items, options, server, chosen.jobs, chosen.timeout)
+            reports.append(report)
+            state = "passed" if report.succeeded else f"{len(report.failed)} failed"
+            print(f"{section.name}: {state} ({report.seconds:.0f} s)", file=sys.stderr, flush=True)
+            if chosen.json:
+                told = json.dumps([summary(report) for report in reports], indent=1)
+                chosen.json.write_text(told)
     written = page(subject, reports)
     print(written)
     if chosen.output:

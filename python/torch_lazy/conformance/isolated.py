@@ -13,9 +13,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
+
+from torch_lazy.conformance.fork_server import Worker
 
 _READY = "ready"
 _START_SECONDS = 180.0  # for a worker to import what it needs
@@ -52,22 +54,25 @@ def _tell(text: str) -> None:
 
 _LAST_ERRORS, _WIDTH = 20, 200  # lines, and characters of each
 
+# Starts a process that calls `serve`, its standard error in the file.
+Start = Callable[[IO[str] | None], "subprocess.Popen[str] | Worker"]
+
+
+def fresh(command: Sequence[str]) -> Start:
+    """Starts the command."""
+    return lambda errors: subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+    )
+
 
 class _Child:
     """The worker process and a thread that reads its lines, so that waiting can time out."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None, quiet: bool):
+    def __init__(self, start: Start, quiet: bool):
         self.errors: IO[str] | None = None
         if quiet:
             self.errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.errors,
-            text=True,
-            env=environment,
-        )
+        self.process = start(self.errors)
         self.is_ready = False
         self.lines: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
@@ -127,18 +132,16 @@ def _empty(waiting: queue.SimpleQueue[str]) -> None:
 
 
 def run_isolated(
-    command: Sequence[str],
+    start: Start,
     items: Sequence[str],
     report: Callable[[Outcome], object],
     timeout: float,
     jobs: int = 1,
-    environment: Mapping[str, str] | None = None,
     quiet: bool = False,
 ) -> None:
-    """Gives every item to a child that runs `command`, which ends in :func:`serve` (`jobs` of
-    them), and calls `report` here, one call at a time, with each outcome. Where it returns True the
-    items that wait are left. With `quiet` standard error is kept for the outcome of a child that
-    dies."""
+    """Gives every item to a child that `start` starts (`jobs` of them), and calls `report` here,
+    one call at a time, with each outcome. Where it returns True the items that wait are left. With
+    `quiet` standard error is kept for the outcome of a child that dies."""
     waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
     for item in items:
         waiting.put(item)
@@ -152,7 +155,7 @@ def run_isolated(
                 item = waiting.get_nowait()
             except queue.Empty:
                 break
-            child = child or _Child(command, environment, quiet)
+            child = child or _Child(start, quiet)
             result, died = child.ask(item, timeout)
             errors = child.last_errors() if died else ""
             if died:

@@ -30,7 +30,7 @@ from typing import Any
 import torch
 
 from torch_lazy.conformance.double_reference import as_close_as_eager
-from torch_lazy.conformance.isolated import Outcome, run_isolated, serve
+from torch_lazy.conformance.isolated import Outcome, fresh, run_isolated, serve
 from torch_lazy.conformance.opinfo_call import FLOAT32, Mode, Run, call
 from torch_lazy.conformance.program import oracle_of, wait_for_compiles
 from torch_lazy.conformance.program_runner import REPETITIONS
@@ -269,7 +269,7 @@ def judge_all(
     if arguments.worker:
         serve(work)
         return 0
-    run_isolated(command, list(subjects), report, arguments.timeout, arguments.jobs)
+    run_isolated(fresh(command), list(subjects), report, arguments.timeout, arguments.jobs)
     verdicts.sort(key=lambda v: v.name)
     if arguments.json:
         told = {"summary": summary(verdicts), "verdicts": [asdict(v) for v in verdicts]}

@@ -21,7 +21,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from torch_lazy.conformance.isolated import Outcome, run_isolated, serve
+from torch_lazy.conformance.isolated import Outcome, fresh, run_isolated, serve
 from torch_lazy.conformance.program import Program, Step, oracle_of
 from torch_lazy.conformance.program_comparison import Difference
 from torch_lazy.conformance.program_generator import OPERATIONS, generate
@@ -192,7 +192,7 @@ def main(arguments: list[str] | None = None) -> int:
         serve(lambda seed: checked_seed(int(seed), *given))
         return 0
     command = [sys.executable, "-m", __spec__.name, *own, "--worker"]
-    run_isolated(command, seeds, report, argv.timeout, argv.jobs)
+    run_isolated(fresh(command), seeds, report, argv.timeout, argv.jobs)
     equal = argv.programs - len(failures)
     seconds = time.monotonic() - started
     print(f"{equal} of {argv.programs} programs agree on {argv.device} ({seconds:.0f} s)")

@@ -6,11 +6,13 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+from torch_lazy.conformance.fork_server import ForkServer
 from torch_lazy.conformance.isolated import Outcome, run_isolated
 from torch_lazy.conformance.section import Options, Result, Section
-from torch_lazy.conformance.worker import command, environment
+from torch_lazy.conformance.worker import start
 
 # Crashes and hangs after which a section has shown enough: so many, and one in a hundred items.
 MOST_DEATHS = 3
@@ -67,10 +69,12 @@ def run_section(
     section: Section,
     items: Sequence[str],
     options: Options,
+    server: ForkServer,
     jobs: int = 1,
     seconds: float | None = None,
 ) -> SectionReport:
-    """Tries the items; a failure is tried once more without the backend."""
+    """Tries the items in workers of the server's; a failure is tried once more without the
+    backend."""
     started = time.monotonic()
     report = SectionReport(section)
     if section.missing:
@@ -81,12 +85,12 @@ def run_section(
         )
         return report
     limit = seconds or section.seconds
-    report.results = _tried(section, items, options, jobs, limit)
+    report.results = _tried(section, items, options, server, jobs, limit)
     report.not_tried = len(items) - len(report.results)
     failed = [item for item, result in report.results.items() if result.failure]
     if section.only_of_backend and failed:
         again = replace(options, without_backend=True)
-        for item, result in _tried(section, failed, again, jobs, limit).items():
+        for item, result in _tried(section, failed, again, server, jobs, limit).items():
             same = _is_same_failure(report.results[item], result)
             report.results[item].facts["without_backend"] = same
     report.seconds = time.monotonic() - started
@@ -108,6 +112,7 @@ def _tried(
     section: Section,
     items: Sequence[str],
     options: Options,
+    server: ForkServer,
     jobs: int,
     seconds: float,
 ) -> dict[str, Result]:
@@ -124,6 +129,5 @@ def _tried(
         results[outcome.item] = result
         return deaths >= MOST_DEATHS + len(items) // 100
 
-    environ = environment(options)
-    run_isolated(command(section, options), items, report, seconds, jobs, environ, quiet=True)
+    run_isolated(partial(start, server, section, options), items, report, seconds, jobs, quiet=True)
     return {item: results[item] for item in items if item in results}

@@ -1,7 +1,7 @@
 """A process that answers for items of one section: names on standard input, results on standard
 output.
 
-    python -m torch_lazy.conformance.worker SECTION OPTIONS
+    python -X faulthandler -m torch_lazy.conformance.worker SECTION OPTIONS
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import IO, Any
 
 import torch
 
 import torch_lazy
+from torch_lazy.conformance.fork_server import ForkServer, Worker
 from torch_lazy.conformance.isolated import serve, show_where_it_hangs
 from torch_lazy.conformance.section import Options, Section, answer
 from torch_lazy.conformance.sections import SECTIONS
@@ -29,10 +30,11 @@ def environment(options: Options) -> dict[str, str]:
     return {**os.environ, **chosen, "TORCH_LAZY": "0" if options.without_backend else "1"}
 
 
-def command(section: Section, options: Options) -> list[str]:
-    """Starts a worker."""
+def start(server: ForkServer, section: Section, options: Options, errors: IO[str]) -> Worker:
+    """A worker of the server's."""
+    module = ["-m", "torch_lazy.conformance.worker"]
     arguments = [section.name, json.dumps(asdict(options))]
-    return [sys.executable, "-X", "faulthandler", "-m", "torch_lazy.conformance.worker", *arguments]
+    return server.start([*module, *arguments], environment(options), errors)
 
 
 def prepare(options: Options) -> None:
