@@ -14,9 +14,9 @@
 #include "backend/late_failure.h"
 #include "device/boxed.h"
 #include "device/dispatched_operation.h"
-#include "device/plain_copy.h"
 #include "device/register.h"
 #include "device/unboxed.h"
+#include "trace/plain_copy.h"
 
 namespace torch_lazy {
 namespace {
