@@ -26,6 +26,7 @@ ARGUMENTS = {
     "causal": {"is_causal": True},
     "scaled": {"scale": 0.3},
     "masked": {"attn_mask": masked_query(64, 64)},
+    "causal and masked": {"is_causal": True, "attn_mask": masked_query(64, 64)},
     "added": {"attn_mask": torch.linspace(-3, 3, 64 * 64).view(64, 64)},
 }
 
