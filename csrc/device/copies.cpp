@@ -51,13 +51,6 @@ std::optional<at::Scalar> element_in_memory(const LazyTensorImpl& tensor) {
   }
 }
 
-// The CPU's tensor, not one that carries its key and keeps its values elsewhere.
-bool is_plain_cpu(const at::Tensor& tensor) {
-  const c10::DispatchKeySet keys = tensor.key_set();
-  return keys.has(c10::DispatchKey::CPU) && !keys.has_any(c10::python_ks) &&
-         typeid(*tensor.unsafeGetTensorImpl()) == typeid(c10::TensorImpl);
-}
-
 // What _to_copy makes on the CPU of a tensor that can be copied plainly; undefined for any other.
 at::Tensor plain_cpu_copy(const at::Tensor& inner, std::optional<at::ScalarType> dtype,
                           std::optional<at::Layout> layout, std::optional<bool> pin_memory,

@@ -4,8 +4,16 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstring>
+#include <typeinfo>
 
 namespace torch_lazy {
+
+// The CPU's tensor, not one that carries its key and keeps its values elsewhere.
+inline bool is_plain_cpu(const at::TensorBase& tensor) {
+  const c10::DispatchKeySet keys = tensor.key_set();
+  return keys.has(c10::DispatchKey::CPU) && !keys.has_any(c10::python_ks) &&
+         typeid(*tensor.unsafeGetTensorImpl()) == typeid(c10::TensorImpl);
+}
 
 // Whether the elements of both lie in memory in the same order, with the same bits for the same
 // values, and are few enough for one thread.

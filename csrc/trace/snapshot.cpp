@@ -5,7 +5,7 @@
 #include <ATen/ops/clone.h>
 #include <ATen/ops/empty_strided.h>
 
-#include <cstring>
+#include "trace/plain_copy.h"
 
 namespace torch_lazy {
 namespace {
@@ -33,16 +33,14 @@ at::DimVector snapshot_strides(const at::Tensor& tensor) {
 }
 
 at::Tensor make_snapshot(const at::Tensor& tensor) {
-  // Of a number to the operator's one to two microseconds this takes a tenth; what is larger may be
-  // copied by several threads.
-  constexpr size_t kLeastForOperator = 4096;
   if (tensor.is_non_overlapping_and_dense()) {
-    if (tensor.nbytes() >= kLeastForOperator || tensor.is_conj() || tensor.is_neg())
+    const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+    if (!is_plain_cpu(tensor) || !is_plain_copy(impl, impl))
       return at::clone(tensor, at::MemoryFormat::Preserve);
+    // A tenth of what the operator takes for a number.
     at::Tensor made =
         at::detail::empty_strided_cpu(tensor.sizes(), tensor.strides(), tensor.scalar_type());
-    if (tensor.nbytes() > 0)
-      std::memcpy(made.mutable_data_ptr(), tensor.const_data_ptr(), tensor.nbytes());
+    copy_plainly(tensor, made.mutable_data_ptr());
     return made;
   }
   const at::DimVector sizes = unexpanded_sizes(tensor), strides = snapshot_strides(tensor);

@@ -231,6 +231,31 @@ def test_zero_dim_cpu_tensors_mix_as_on_other_devices(device):
     assert (torch.tensor(2.0) - x).tolist() == [1] * 3
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.tensor(2.0),
+        lambda: torch.tensor(1 + 2j).conj(),
+        lambda: torch.tensor(1 + 2j).conj().imag,
+        lambda: torch._efficientzerotensor(3),
+        lambda: torch.arange(6.0).view(2, 3).t()[1],
+        lambda: torch.tensor(2.0).expand(3),
+    ],
+    ids=["number", "conjugate", "negative", "zeros without memory", "column", "expanded"],
+)
+def test_a_cpu_tensor_is_read_at_the_call_of_a_hot_loop(device, make):
+    def step(on):
+        source, made = make(), torch.ones(4, *make().shape, dtype=make().dtype, device=on)
+        target = made * 2
+        target.copy_(source)
+        if source.dim() == 0:
+            target = target * source
+            source.fill_(7)
+        return target + 1
+
+    same_on(device, step)
+
+
 def test_gradients_cross_devices(device):
     x = torch.ones(3, requires_grad=True)
 
