@@ -199,9 +199,12 @@ def of_all_workers(factory: pytest.TempPathFactory) -> Path:
 
 
 def run_script(
-    code: str, timeout: float = 120.0, **environment: str
+    code: str, timeout: float = 120.0, anew: bool = True, **environment: str
 ) -> subprocess.CompletedProcess:
-    """Runs Python code in a fresh process; its output is captured as text."""
+    """Runs Python code in a process that is started anew, or in a forked one (see run_forked); its
+    output is captured as text."""
+    if not anew:
+        return run_forked("-c", code, timeout=timeout, **environment)
     return subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -224,7 +227,9 @@ def run_forked(
 ) -> subprocess.CompletedProcess:
     """What `python ARGUMENTS` (`-c CODE` or `-m MODULE`) does, in a process that has imported torch
     already: in half a second and not in four. The environment may tell it what torch_lazy, backends
-    and their devices read. With `merge` its errors are within its output."""
+    and their devices read, of which the rest is that of the first such process. Not for what has to
+    be the same in processes that are started apart: their addresses and hashes differ. With `merge`
+    its errors are within its output."""
     command = [str(argument) for argument in arguments]
     with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
         worker = _fork_server().start(

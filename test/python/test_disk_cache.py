@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from behaviour import run_forked
+from behaviour import run_script
 
 pytestmark = [
     pytest.mark.recording,
@@ -33,7 +33,7 @@ print(json.dumps({"disk": metrics["disk_cache"], "passes": list(metrics["compile
 
 def run(directory: Path, **environment: str) -> tuple[dict, str]:
     """What the script counted in a process of its own, and what it wrote to stderr."""
-    done = run_forked("-c", SCRIPT, TORCH_LAZY_CACHE_DIR=str(directory), **environment)
+    done = run_script(SCRIPT, TORCH_LAZY_CACHE_DIR=str(directory), **environment)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr
 

@@ -3,13 +3,15 @@ be."""
 
 from __future__ import annotations
 
+import os
 import signal
-import tempfile
+import time
 
 import pytest
 from behaviour import run_forked
 
 from torch_lazy.conformance.fork_server import ForkServer
+from torch_lazy.conformance.isolated import run_isolated
 
 pytestmark = pytest.mark.recording
 
@@ -53,8 +55,8 @@ def test_how_a_worker_ends_is_told(code, expected):
 
 def test_workers_run_beside_each_other():
     echo = "for line in open(0): print(line, end='', flush=True)"
-    with ForkServer() as server, tempfile.TemporaryFile("w+") as errors:
-        first, second = (server.start(["-c", echo], {}, errors) for _ in range(2))
+    with ForkServer() as server:
+        first, second = (server.start(["-c", echo], {}, None) for _ in range(2))
         for worker in (second, first):
             worker.stdin.write("line\n")
             worker.stdin.flush()
@@ -68,10 +70,50 @@ def test_workers_run_beside_each_other():
         assert (second.wait(), first.wait()) == (0, -signal.SIGKILL)
 
 
+def test_a_worker_that_has_ended_may_be_killed():
+    with ForkServer() as server:
+        worker = server.start(["-c", "pass"], {}, None)
+        worker.stdout.read()
+        while True:
+            try:
+                os.kill(worker.pid, 0)
+            except ProcessLookupError:
+                break
+
+        worker.kill()
+
+        assert worker.wait() == worker.wait() == 0
+
+
+def test_a_worker_that_dies_while_nothing_is_asked_costs_the_next_item():
+    code = "from torch_lazy.conformance.isolated import serve; import os\n"
+    code += "serve(lambda item: os.system(f'sleep 0.1; kill -9 {os.getpid()} &'))"
+    outcomes = []
+    with ForkServer() as server:
+
+        def start(errors):
+            return server.start(["-c", code], os.environ, errors)
+
+        def report(outcome):
+            outcomes.append(outcome.died)
+            time.sleep(1)
+
+        run_isolated(start, ["first", "second"], report, timeout=30, quiet=True)
+
+    assert outcomes == [None, "the process died: SIGKILL"]
+
+
+def test_a_server_that_died_is_told():
+    with ForkServer() as server:
+        worker = server.start(["-c", "open(0).read()"], {}, None)
+        server.process.kill()
+
+        with pytest.raises(RuntimeError, match="the process that starts workers has died"):
+            worker.wait()
+        with pytest.raises(RuntimeError, match="the process that starts workers has died"):
+            server.start(["-c", "pass"], {}, None)
+
+
 def test_something_else_than_a_module_or_code_is_refused():
-    with (
-        ForkServer() as server,
-        tempfile.TemporaryFile("w+") as errors,
-        pytest.raises(ValueError, match="a worker begins with -m or with -c, not with '-W'"),
-    ):
-        server.start(["-W", "ignore"], {}, errors)
+    with pytest.raises(ValueError, match="begins with -m or with -c, not with '-W'"):
+        ForkServer().start(["-W", "ignore"], {}, None)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from behaviour import run_forked
+from behaviour import run_script
 from vendor import install, run_with
 
 pytestmark = pytest.mark.recording
@@ -28,9 +28,9 @@ print(json.dumps({{key: metrics[key] for key in ('choices', 'chosen')}} | {{'x':
 
 
 def counted(directory: Path, setup: str = "", **environment: str) -> dict[str, Any]:
-    done = run_forked(
-        "-c",
+    done = run_script(
         setup + WINDOW,
+        anew=False,
         TORCH_LAZY_CACHE_DIR=str(directory),
         **{"TORCH_LAZY_MEASURED_CHOICE": "1", **environment},
     )
@@ -51,6 +51,7 @@ def counted_with_slow_backend(packages: Path, directory: Path) -> dict[str, Any]
     done = run_with(
         packages,
         WINDOW,
+        anew=True,  # it remembers beyond the process
         TORCH_LAZY_BACKEND="vendor",
         VENDOR_BACKEND="slow",
         TORCH_LAZY_MEASURED_CHOICE="1",

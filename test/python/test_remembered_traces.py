@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from behaviour import run_forked
+from behaviour import run_script
 
 pytestmark = pytest.mark.recording
 
@@ -27,18 +27,20 @@ print(json.dumps([metrics["windows"], metrics["remembered_traces"]]))
 """
 
 
-def run(directory: Path, script: str = SCRIPT, **environment: str) -> tuple[dict, int, str]:
-    """How windows ended in a process of its own, of how many an earlier one was remembered, and
-    what it wrote to stderr."""
+def run(
+    directory: Path, script: str = SCRIPT, anew: bool = False, **environment: str
+) -> tuple[dict, int, str]:
+    """How windows ended in a process of its own, which may be one that is started anew, of how many
+    an earlier one was remembered, and what it wrote to stderr."""
     settings = {"TORCH_LAZY_REMEMBER_TRACES": "1", "TORCH_LAZY_CACHE_DIR": str(directory)}
-    done = run_forked("-c", script, **(settings | environment))
+    done = run_script(script, anew=anew, **(settings | environment))
     assert done.returncode == 0, done.stderr
     return (*json.loads(done.stdout), done.stderr)
 
 
 def test_a_second_process_defers_from_its_second_step_on(tmp_path):
-    first, remembered_at_first, _ = run(tmp_path)
-    second, remembered, said = run(tmp_path)
+    first, remembered_at_first, _ = run(tmp_path, anew=True)
+    second, remembered, said = run(tmp_path, anew=True)
 
     assert first["cold"] == 2
     assert remembered_at_first == 0

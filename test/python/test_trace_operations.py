@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from behaviour import run_forked
+from behaviour import run_script
 
 # Each number of elements is a window of its own, of a few operations.
 WINDOWS = """
@@ -28,7 +28,7 @@ def hot_windows(sizes):
 
 
 def printed(code: str, **environment: str) -> list[str]:
-    done = run_forked("-c", WINDOWS + code, **environment)
+    done = run_script(WINDOWS + code, anew=False, **environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from behaviour import of_all_workers, run_forked, torch_lazy
+from behaviour import of_all_workers, run_script, torch_lazy
 from filelock import FileLock
 
 SOURCES = Path(__file__).parents[1] / "vendor_backend"
@@ -70,9 +70,11 @@ def install(folder: Path, backend: str, library: Path, package: str, body: str =
     )
 
 
-def run_with(folder: Path, code: str, **environment: str) -> subprocess.CompletedProcess:
-    """Runs the script in a process that has the packages in `folder`, with the default backend
-    unless `environment` names another."""
+def run_with(
+    folder: Path, code: str, anew: bool = False, **environment: str
+) -> subprocess.CompletedProcess:
+    """Runs the script in a process, which may be one that is started anew, that has the packages in
+    `folder`, with the default backend unless `environment` names another."""
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
     settings = {"TORCH_LAZY_BACKEND": "", "PYTHONPATH": path, **environment}
-    return run_forked("-c", SCRIPT + code, **settings)
+    return run_script(SCRIPT + code, anew=anew, **settings)

@@ -141,7 +141,8 @@ def run_isolated(
 ) -> None:
     """Gives every item to a child that `start` starts (`jobs` of them), and calls `report` here,
     one call at a time, with each outcome. Where it returns True the items that wait are left. With
-    `quiet` standard error is kept for the outcome of a child that dies."""
+    `quiet` standard error is kept for the outcome of a child that dies. Raises what `start`
+    raises."""
     waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
     for item in items:
         waiting.put(item)
@@ -166,8 +167,19 @@ def run_isolated(
         if child is not None:
             child.close()
 
-    drivers = [threading.Thread(target=drive) for _ in range(jobs)]
+    # What goes wrong here and in no child ends all.
+    errors: list[Exception] = []
+
+    def drive_or_keep_error() -> None:
+        try:
+            drive()
+        except Exception as error:
+            errors.append(error)
+
+    drivers = [threading.Thread(target=drive_or_keep_error) for _ in range(jobs)]
     for driver in drivers:
         driver.start()
     for driver in drivers:
         driver.join()
+    if errors:
+        raise errors[0]

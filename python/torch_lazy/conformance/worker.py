@@ -30,7 +30,7 @@ def environment(options: Options) -> dict[str, str]:
     return {**os.environ, **chosen, "TORCH_LAZY": "0" if options.without_backend else "1"}
 
 
-def start(server: ForkServer, section: Section, options: Options, errors: IO[str]) -> Worker:
+def start(server: ForkServer, section: Section, options: Options, errors: IO[str] | None) -> Worker:
     """A worker of the server's."""
     module = ["-m", "torch_lazy.conformance.worker"]
     arguments = [section.name, json.dumps(asdict(options))]
