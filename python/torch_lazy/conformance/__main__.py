@@ -168,7 +168,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run_here(selected, options)
     reports: list[SectionReport] = []
     with ForkServer() as server:  # imports torch while the versions are asked for
-        subject = Subject(_versions(options, seconds=chosen.timeout or 60.0), options)
+        # The limit of an item is none for what a process imports before it.
+        subject = Subject(_versions(options, seconds=max(chosen.timeout or 0.0, 60.0)), options)
         for section, items in selected:
             report = run_section(section, items, options, server, chosen.jobs, chosen.timeout)
             reports.append(report)
