@@ -3,6 +3,7 @@ be."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -70,15 +71,17 @@ def test_workers_run_beside_each_other():
         assert (second.wait(), first.wait()) == (0, -signal.SIGKILL)
 
 
+def wait_until_gone(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        while True:
+            os.kill(pid, 0)
+            time.sleep(0.01)
+
+
 def test_a_worker_that_has_ended_may_be_killed():
     with ForkServer() as server:
         worker = server.start(["-c", "pass"], {}, None)
-        worker.stdout.read()
-        while True:
-            try:
-                os.kill(worker.pid, 0)
-            except ProcessLookupError:
-                break
+        wait_until_gone(worker.pid)
 
         worker.kill()
 
@@ -87,20 +90,22 @@ def test_a_worker_that_has_ended_may_be_killed():
 
 def test_a_worker_that_dies_while_nothing_is_asked_costs_the_next_item():
     code = "from torch_lazy.conformance.isolated import serve; import os\n"
-    code += "serve(lambda item: os.system(f'sleep 0.1; kill -9 {os.getpid()} &'))"
-    outcomes = []
+    code += "serve(lambda item: os.getpid())"
+    died = []
     with ForkServer() as server:
 
         def start(errors):
             return server.start(["-c", code], os.environ, errors)
 
         def report(outcome):
-            outcomes.append(outcome.died)
-            time.sleep(1)
+            died.append(outcome.died)
+            if outcome.result:
+                os.kill(outcome.result, signal.SIGKILL)
+                wait_until_gone(outcome.result)
 
         run_isolated(start, ["first", "second"], report, timeout=30, quiet=True)
 
-    assert outcomes == [None, "the process died: SIGKILL"]
+    assert died == [None, "the process died: SIGKILL"]
 
 
 def test_a_server_that_died_is_told():
