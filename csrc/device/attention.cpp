@@ -152,11 +152,12 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   const bool mask_fits = !is_given(mask) || mask->scalar_type() == c10::ScalarType::Bool ||
                          mask->scalar_type() == c10::ScalarType::Float ||
                          mask->dtype() == query.dtype();
-  const bool is_masked_twice = is_causal && is_given(mask);  // which the CPU's kernel alone takes
+  // The CPU's kernel alone takes both.
+  const bool masks_fit = !(is_causal && is_given(mask)) || execution_device().is_cpu();
   const bool has_elements = query.numel() > 0 && key.numel() > 0 && value.numel() > 0;
   const bool may_fuse = all_lazy && has_elements && query.dim() == 4 && key.dim() == 4 &&
-                        value.dim() == 4 && !(is_masked_twice && !execution_device().is_cpu()) &&
-                        query.dtype() == key.dtype() && query.dtype() == value.dtype() && mask_fits;
+                        value.dim() == 4 && masks_fit && query.dtype() == key.dtype() &&
+                        query.dtype() == value.dtype() && mask_fits;
   const bool on_cuda = execution_device().key == c10::DispatchKey::CUDA;
   const SDPBackend choice =
       may_fuse ? attention_choice(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa)

@@ -32,7 +32,7 @@ bool is_short_cat(Node& node) {
 // find it there.
 bool is_made_there(Value* piece) {
   Node& maker = *piece->node();
-  if (maker.kind() == c10::aten::as_strided) {
+  if (is_view(piece)) {
     Value* const base = maker.input(0);
     return piece->uses().size() == 1 && base->uses().size() == 1 &&
            info_of(base).elements() == info_of(piece).elements() &&
