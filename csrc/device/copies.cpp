@@ -7,7 +7,6 @@
 #include <ATen/ops/_to_copy_ops.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/copy_ops.h>
-#include <ATen/ops/empty_strided_cpu_dispatch.h>
 
 #include <algorithm>
 
@@ -55,16 +54,11 @@ std::optional<at::Scalar> element_in_memory(const LazyTensorImpl& tensor) {
 at::Tensor plain_cpu_copy(const at::Tensor& inner, std::optional<at::ScalarType> dtype,
                           std::optional<at::Layout> layout, std::optional<bool> pin_memory,
                           std::optional<at::MemoryFormat> memory_format) {
-  const bool same_strides =
-      memory_format.value_or(at::MemoryFormat::Preserve) == at::MemoryFormat::Preserve &&
-      inner.is_non_overlapping_and_dense();
-  if (dtype.value_or(inner.scalar_type()) != inner.scalar_type() || pin_memory.value_or(false) ||
-      layout.value_or(at::kStrided) != at::kStrided || !same_strides ||
-      !is_plain_copy(*inner.unsafeGetTensorImpl(), *inner.unsafeGetTensorImpl()))
-    return {};
-  at::Tensor copy = at::cpu::empty_strided(inner.sizes(), inner.strides(), inner.options());
-  copy_plainly(inner, copy.mutable_data_ptr());
-  return copy;
+  const bool is_clone =
+      dtype.value_or(inner.scalar_type()) == inner.scalar_type() && !pin_memory.value_or(false) &&
+      layout.value_or(at::kStrided) == at::kStrided &&
+      memory_format.value_or(at::MemoryFormat::Preserve) == at::MemoryFormat::Preserve;
+  return is_clone ? plain_clone(inner) : at::Tensor();
 }
 
 at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
@@ -80,7 +74,7 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
     const at::Tensor& source = synchronized_inner(self, {FlushReason::kCopyToCpu});
     const StepThreadState state;
     const DispatchedOperation dispatched(op);
-    if (target.is_cpu() && is_plain_cpu(source)) {
+    if (target.is_cpu()) {
       at::Tensor copy = plain_cpu_copy(source, dtype, layout, pin_memory, memory_format);
       if (copy.defined()) return wrap_inner(std::move(copy));
     }
@@ -94,7 +88,7 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
   const StepThreadState state;
   const DispatchedOperation dispatched(op);
   const AllocateForLazy allocate(false);  // the result is no lazy tensor
-  if (device->is_cpu() && inner.is_cpu()) {
+  if (device->is_cpu()) {
     at::Tensor copy = plain_cpu_copy(inner, dtype, layout, pin_memory, memory_format);
     if (copy.defined()) return copy;
   }

@@ -1,6 +1,5 @@
 #include "trace/snapshot.h"
 
-#include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/empty_strided.h>
@@ -33,16 +32,9 @@ at::DimVector snapshot_strides(const at::Tensor& tensor) {
 }
 
 at::Tensor make_snapshot(const at::Tensor& tensor) {
-  if (tensor.is_non_overlapping_and_dense()) {
-    const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-    if (!is_plain_cpu(tensor) || !is_plain_copy(impl, impl))
-      return at::clone(tensor, at::MemoryFormat::Preserve);
-    // A tenth of what the operator takes for a number.
-    at::Tensor made =
-        at::detail::empty_strided_cpu(tensor.sizes(), tensor.strides(), tensor.scalar_type());
-    copy_plainly(tensor, made.mutable_data_ptr());
-    return made;
-  }
+  at::Tensor copy = plain_clone(tensor);
+  if (copy.defined()) return copy;
+  if (tensor.is_non_overlapping_and_dense()) return at::clone(tensor, at::MemoryFormat::Preserve);
   const at::DimVector sizes = unexpanded_sizes(tensor), strides = snapshot_strides(tensor);
   at::Tensor made = at::empty_strided(sizes, strides, tensor.options());
   made.copy_(tensor.as_strided(sizes, tensor.strides()));
