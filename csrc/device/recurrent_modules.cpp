@@ -1,28 +1,22 @@
 // torch.nn.RNN, GRU and LSTM as the CPU has them, whose composites ask whether tensors are the
 // CPU's: what goes into a cell is one product for all steps, and a layer of an LSTM is one
 // operator, oneDNN's, and not a dozen for each step. Where lazy tensors live on CUDA they are
-// cuDNN's (recurrent_modules_cudnn.cpp). Packed sequences have the same operators on all others.
+// cuDNN's (recurrent_modules_cudnn.cpp). Packed sequences: recurrent_modules_packed.cpp.
 //
 // The operators are those of ATen/native/RNN.cpp and ATen/native/mkldnn/RNN.cpp, in their order:
 // test_operator_sequences.py compares. Whatever is wrong with the arguments is told by ATen's own.
 #include "device/recurrent_modules.h"
 
 #include <ATen/Context.h>
-#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/dropout.h>
 #include <ATen/ops/gru_native.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/lstm_native.h>
-#include <ATen/ops/matmul.h>
 #include <ATen/ops/mkldnn_rnn_layer.h>
-#include <ATen/ops/relu.h>
 #include <ATen/ops/rnn_relu_native.h>
 #include <ATen/ops/rnn_tanh_native.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
@@ -33,6 +27,7 @@
 
 #include "base/immortal_library.h"
 #include "device/lazy_tensor.h"
+#include "device/recurrent_cells.h"
 #include "device/register.h"
 #include "ops/rnn_layer_operator.h"
 
@@ -64,97 +59,21 @@ Tensor by_steps(const Tensor& input, const RecurrentModule& module) {
   return module.batch_first ? input.transpose(0, 1) : input;
 }
 
-// What one layer makes is the next one's input.
-Tensor dropped_out(const Tensor& output, const RecurrentModule& module, int64_t layer) {
-  if (module.dropout == 0 || !module.train || layer + 1 == module.layers) return output;
-  return at::dropout(output, module.dropout, /*train=*/true);
-}
-
-// ---------------------------------------------------------------- cells, step by step
-
-// The parameters of a layer in one direction.
-struct Weights {
-  Tensor input, hidden, input_bias, hidden_bias, projection;
-
-  Weights(TensorList params, bool has_biases, bool projects) : input(params[0]), hidden(params[1]) {
-    if (has_biases) {
-      input_bias = params[2];
-      hidden_bias = params[3];
+RecurrentOutputs run_steps(RecurrentCell cell, Tensor input_by_steps,
+                           const std::vector<RecurrentState>& states, TensorList params,
+                           const RecurrentModule& module) {
+  const auto run_layer = [cell](const Tensor& input, RecurrentState state,
+                                const RecurrentWeights& weights, bool reversed) -> RecurrentLayer {
+    std::vector<Tensor> steps = weights.of_input(input).unbind(0);
+    if (reversed) std::reverse(steps.begin(), steps.end());
+    for (Tensor& step : steps) {
+      state = cell(step, state, weights);
+      step = state.h;
     }
-    if (projects) projection = params.back();
-  }
-  Tensor of_hidden(const Tensor& h) const { return at::linear(h, hidden, hidden_bias); }
-};
-
-// Each cell: its state after a step, `input` being what the step's input is multiplied to. `c` is
-// an LSTM's alone.
-struct State {
-  Tensor h, c;
-};
-
-template <Tensor (*nonlinearity)(const Tensor&)>
-State simple_cell(const Tensor& input, const State& state, const Weights& weights) {
-  return {nonlinearity(weights.of_hidden(state.h).add_(input)), {}};
-}
-
-State gru_cell(const Tensor& input, const State& state, const Weights& weights) {
-  const std::vector<Tensor> of_input = input.unsafe_chunk(3, 1);
-  const std::vector<Tensor> of_hidden = weights.of_hidden(state.h).unsafe_chunk(3, 1);
-  const Tensor reset = of_hidden[0].add_(of_input[0]).sigmoid_();
-  const Tensor update = of_hidden[1].add_(of_input[1]).sigmoid_();
-  const Tensor fresh = of_input[2].add(of_hidden[2].mul_(reset)).tanh_();
-  return {(state.h - fresh).mul_(update).add_(fresh), {}};
-}
-
-State lstm_cell(const Tensor& input, const State& state, const Weights& weights) {
-  const std::vector<Tensor> gates = weights.of_hidden(state.h).add_(input).unsafe_chunk(4, 1);
-  const Tensor in = gates[0].sigmoid_(), forget = gates[1].sigmoid_();
-  const Tensor cell = gates[2].tanh_(), out = gates[3].sigmoid_();
-  const Tensor c = (forget * state.c).add_(in * cell);
-  const Tensor h = out * c.tanh();
-  return {weights.projection.defined() ? at::matmul(h, weights.projection.t()) : h, c};
-}
-
-using Cell = State (*)(const Tensor& input, const State& state, const Weights& weights);
-
-// A layer in one direction: what it makes of each step, and its last state.
-std::pair<Tensor, State> run_layer(Cell cell, const Tensor& input, State state,
-                                   const Weights& weights, bool reversed) {
-  std::vector<Tensor> steps = at::linear(input, weights.input, weights.input_bias).unbind(0);
-  if (reversed) std::reverse(steps.begin(), steps.end());
-  for (Tensor& step : steps) {
-    state = cell(step, state, weights);
-    step = state.h;
-  }
-  if (reversed) std::reverse(steps.begin(), steps.end());
-  return {at::stack(steps, 0), std::move(state)};
-}
-
-struct Outputs {
-  Tensor output;
-  std::vector<Tensor> h, c;  // by layer and direction
-};
-
-Outputs run_steps(Cell cell, Tensor input_by_steps, const std::vector<State>& states,
-                  TensorList params, const RecurrentModule& module) {
-  Outputs outputs{std::move(input_by_steps), {}, {}};
-  const size_t stride = params.size() / states.size();
-  const bool projects = stride % 2 != 0;
-  size_t index = 0;
-  for (int64_t layer = 0; layer < module.layers; ++layer) {
-    std::vector<Tensor> by_direction;
-    for (size_t direction = 0; direction < module.directions(); ++direction, ++index) {
-      const Weights weights(params.slice(index * stride, stride), module.has_biases, projects);
-      auto [output, state] = run_layer(cell, outputs.output, states[index], weights, direction > 0);
-      by_direction.push_back(std::move(output));
-      outputs.h.push_back(std::move(state.h));
-      outputs.c.push_back(std::move(state.c));
-    }
-    const Tensor& first = by_direction[0];
-    outputs.output = module.bidirectional ? at::cat(by_direction, first.dim() - 1) : first;
-    outputs.output = dropped_out(outputs.output, module, layer);
-  }
-  return outputs;
+    if (reversed) std::reverse(steps.begin(), steps.end());
+    return {at::stack(steps, 0), std::move(state)};
+  };
+  return run_layers_in_turn(std::move(input_by_steps), states, params, module, run_layer);
 }
 
 // ---------------------------------------------------------------- LSTM by oneDNN
@@ -180,9 +99,9 @@ bool onednn_takes(c10::ScalarType dtype) {
   return dtype == at::kFloat;
 }
 
-Outputs run_onednn(const Tensor& input, TensorList hx, TensorList params,
-                   const RecurrentModule& module) {
-  Outputs outputs{by_steps(input, module).contiguous(), {}, {}};
+RecurrentOutputs run_onednn(const Tensor& input, TensorList hx, TensorList params,
+                            const RecurrentModule& module) {
+  RecurrentOutputs outputs{by_steps(input, module).contiguous(), {}, {}};
   const Tensor h = hx[0].contiguous(), c = hx[1].contiguous();
   const size_t stride = params.size() / module.cells();
   int64_t index = 0;
@@ -212,7 +131,7 @@ Outputs run_onednn(const Tensor& input, TensorList hx, TensorList params,
 
 // ---------------------------------------------------------------- modules
 
-template <Cell cell, CudnnCell cudnn_cell, auto composite>
+template <RecurrentCell cell, CudnnCell cudnn_cell, auto composite>
 std::tuple<Tensor, Tensor> with_one_state(const Tensor& input, const Tensor& hx, TensorList params,
                                           bool has_biases, int64_t layers, double dropout,
                                           bool train, bool bidirectional, bool batch_first) {
@@ -223,12 +142,10 @@ std::tuple<Tensor, Tensor> with_one_state(const Tensor& input, const Tensor& hx,
     return composite(input, hx, params, has_biases, layers, dropout, train, bidirectional,
                      batch_first);
   Tensor steps = by_steps(input, module);
-  std::vector<State> states;
-  for (const Tensor& h : hx.unbind(0)) states.push_back({h, {}});
-  const Outputs made = run_steps(cell, std::move(steps), states, params, module);
-  Tensor last = at::stack(made.h, 0);
+  const std::vector<RecurrentState> states = first_states(hx, {});
+  RecurrentResults made = run_steps(cell, std::move(steps), states, params, module).results();
   if (batch_first) made.output.transpose_(0, 1);
-  return {made.output, std::move(last)};
+  return {std::move(made.output), std::move(made.h)};
 }
 
 std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, TensorList params,
@@ -249,18 +166,17 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, Tens
     TORCH_WARN_ONCE(
         "LSTM with projections is not supported with oneDNN. Using default implementation.");
   }
-  Outputs made;
+  RecurrentOutputs outputs;
   if (by_onednn && !projects) {
-    made = run_onednn(input, hx, params, module);
+    outputs = run_onednn(input, hx, params, module);
   } else {
     Tensor steps = by_steps(input, module);
-    const std::vector<Tensor> h = hx[0].unbind(0), c = hx[1].unbind(0);
-    std::vector<State> states;
-    for (size_t i = 0; i < h.size(); ++i) states.push_back({h[i], c[i]});
-    made = run_steps(lstm_cell, std::move(steps), states, params, module);
+    const std::vector<RecurrentState> states = first_states(hx[0], hx[1]);
+    outputs = run_steps(lstm_cell, std::move(steps), states, params, module);
   }
-  Tensor h = at::stack(made.h, 0), c = at::stack(made.c, 0);
-  return {batch_first ? made.output.transpose(0, 1) : made.output, std::move(h), std::move(c)};
+  RecurrentResults made = outputs.results();
+  if (batch_first) made.output = made.output.transpose(0, 1);
+  return {std::move(made.output), std::move(made.h), std::move(made.c)};
 }
 
 using OneState = std::tuple<Tensor, Tensor> (*)(const Tensor&, const Tensor&, TensorList, bool,
@@ -274,12 +190,13 @@ void register_recurrent_modules() {
   for (const auto key : {c10::DispatchKey::Lazy, c10::DispatchKey::AutogradLazy}) {
     torch::Library& aten = immortal_library(torch::Library::IMPL, "aten", key);
     aten.impl("gru.input", with_one_state<gru_cell, CudnnCell::kGru, gru>);
-    aten.impl("rnn_tanh.input", with_one_state<simple_cell<at::tanh>, CudnnCell::kTanh, rnn_tanh>);
-    aten.impl("rnn_relu.input", with_one_state<simple_cell<at::relu>, CudnnCell::kRelu, rnn_relu>);
+    aten.impl("rnn_tanh.input", with_one_state<tanh_cell, CudnnCell::kTanh, rnn_tanh>);
+    aten.impl("rnn_relu.input", with_one_state<relu_cell, CudnnCell::kRelu, rnn_relu>);
     aten.impl("lstm.input", lstm);
   }
   immortal_library(torch::Library::IMPL, "aten", c10::DispatchKey::Lazy)
       .impl("mkldnn_rnn_layer", rnn_layer);
+  register_packed_recurrent_modules();
   register_cudnn_rnn();
 }
 

@@ -37,7 +37,10 @@ std::optional<RecurrentResults> run_cudnn(CudnnCell cell, const at::Tensor& inpu
                                           at::TensorList hx, at::TensorList params,
                                           const RecurrentModule& module);
 
-// Kernels of cuDNN's operator and its gradient, and the modules on packed sequences.
+// Kernels of cuDNN's operator and its gradient.
 void register_cudnn_rnn();
+
+// The modules on packed sequences.
+void register_packed_recurrent_modules();
 
 }  // namespace torch_lazy

@@ -13,10 +13,6 @@
 #include <ATen/ops/_cudnn_rnn.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>
-#include <ATen/ops/gru_native.h>
-#include <ATen/ops/lstm_native.h>
-#include <ATen/ops/rnn_relu_native.h>
-#include <ATen/ops/rnn_tanh_native.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -198,45 +194,6 @@ void backward_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                    std::move(of_weights));
 }
 
-// ---------------------------------------------------------------- packed sequences
-
-// None where the composite has something to say of them, and of tensors without values, as fake
-// ones are.
-std::optional<at::IntArrayRef> sizes_for(const Tensor& data, const Tensor& batch_sizes) {
-  if (!is_lazy(data) || !batch_sizes.is_cpu() || batch_sizes.dim() != 1 ||
-      batch_sizes.scalar_type() != at::kLong || !batch_sizes.is_contiguous())
-    return std::nullopt;
-  return at::IntArrayRef(batch_sizes.const_data_ptr<int64_t>(), size_t(batch_sizes.size(0)));
-}
-
-template <CudnnCell cell, auto composite>
-std::tuple<Tensor, Tensor> packed_with_one_state(const Tensor& data, const Tensor& batch_sizes,
-                                                 const Tensor& hx, TensorList params,
-                                                 bool has_biases, int64_t layers, double dropout,
-                                                 bool train, bool bidirectional) {
-  const RecurrentModule module{has_biases, layers, dropout, train, bidirectional, false};
-  if (const auto sizes = sizes_for(data, batch_sizes))
-    if (auto made = run_cudnn(cell, data, sizes, hx, params, module))
-      return {std::move(made->output), std::move(made->h)};
-  return composite(data, batch_sizes, hx, params, has_biases, layers, dropout, train,
-                   bidirectional);
-}
-
-std::tuple<Tensor, Tensor, Tensor> packed_lstm(const Tensor& data, const Tensor& batch_sizes,
-                                               TensorList hx, TensorList params, bool has_biases,
-                                               int64_t layers, double dropout, bool train,
-                                               bool bidirectional) {
-  const RecurrentModule module{has_biases, layers, dropout, train, bidirectional, false};
-  if (const auto sizes = sizes_for(data, batch_sizes); sizes && hx.size() == 2)
-    if (auto made = run_cudnn(CudnnCell::kLstm, data, sizes, hx, params, module))
-      return {std::move(made->output), std::move(made->h), std::move(made->c)};
-  return at::native::lstm(data, batch_sizes, hx, params, has_biases, layers, dropout, train,
-                          bidirectional);
-}
-
-using Packed = std::tuple<Tensor, Tensor> (*)(const Tensor&, const Tensor&, const Tensor&,
-                                              TensorList, bool, int64_t, double, bool, bool);
-
 }  // namespace
 
 std::optional<RecurrentResults> run_cudnn(CudnnCell cell, const Tensor& input,
@@ -255,15 +212,6 @@ std::optional<RecurrentResults> run_cudnn(CudnnCell cell, const Tensor& input,
 }
 
 void register_cudnn_rnn() {
-  constexpr Packed gru = at::native::gru, rnn_tanh = at::native::rnn_tanh,
-                   rnn_relu = at::native::rnn_relu;
-  for (const auto key : {c10::DispatchKey::Lazy, c10::DispatchKey::AutogradLazy}) {
-    torch::Library& aten = immortal_library(torch::Library::IMPL, "aten", key);
-    aten.impl("gru.data", packed_with_one_state<CudnnCell::kGru, gru>);
-    aten.impl("rnn_tanh.data", packed_with_one_state<CudnnCell::kTanh, rnn_tanh>);
-    aten.impl("rnn_relu.data", packed_with_one_state<CudnnCell::kRelu, rnn_relu>);
-    aten.impl("lstm.data", packed_lstm);
-  }
   torch::Library& aten = immortal_library(torch::Library::IMPL, "aten", c10::DispatchKey::Lazy);
   aten.impl("_cudnn_rnn", torch::CppFunction::makeFromBoxedFunction<&forward_kernel>());
   aten.impl("_cudnn_rnn_backward", torch::CppFunction::makeFromBoxedFunction<&backward_kernel>());

@@ -25,6 +25,24 @@ def test_recurrent_modules_take_packed_sequences(device, kind, bidirectional):
     torch.testing.assert_close(hot(lambda: run(device)), run("cpu"), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.on_cpu("cuDNN's kernels on CUDA")
+def test_a_packed_module_refuses_sizes_that_are_not_its_datas(device):
+    module = nn.RNN(5, 7)
+    data, states = torch.randn(4, 5), torch.zeros(1, 2, 7)
+
+    def message(where, sizes):
+        parameters = [p.to(where) for p in module.parameters()]
+        with pytest.raises(RuntimeError) as error:
+            torch.rnn_tanh(
+                data.to(where), torch.tensor(sizes), states.to(where),
+                parameters, True, 1, 0.0, False, False,
+            )  # fmt: skip
+        return str(error.value)
+
+    for sizes in ([2, 1, 2], [2, 2, 1], [3, 1]):
+        assert message(device, sizes) == message("cpu", sizes)
+
+
 RECURRENT = {
     "rnn": (nn.RNN, {}),
     "relu without biases": (nn.RNN, {"nonlinearity": "relu", "bias": False}),

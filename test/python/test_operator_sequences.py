@@ -10,6 +10,8 @@ from __future__ import annotations
 import pytest
 import torch
 from behaviour import EXECUTION_DEVICE, Operators
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.common_modules import module_db
 from torch.utils import _pytree
@@ -119,3 +121,29 @@ def test_the_operators_of_modules_are_the_execution_devices(device, info, traini
 
     for _, sample in zip(range(MODULE_SAMPLES), samples, strict=False):
         assert operators_of(run(sample, device)) == operators_of(run(sample, EXECUTION_DEVICE))
+
+
+PACKED = {
+    "rnn": (nn.RNN, {"nonlinearity": "relu", "bias": False}),
+    "rnn both ways": (nn.RNN, {"bidirectional": True, "num_layers": 2, "dropout": 0.1}),
+    "gru": (nn.GRU, {"num_layers": 2}),
+    "gru both ways": (nn.GRU, {"bidirectional": True}),
+    "lstm": (nn.LSTM, {"num_layers": 2, "dropout": 0.1}),
+    "lstm both ways": (nn.LSTM, {"bidirectional": True, "bias": False}),
+    "lstm with projections": (nn.LSTM, {"proj_size": 2}),
+}
+
+
+@pytest.mark.recording
+@pytest.mark.on_cpu("cuDNN's operators on CUDA")
+@pytest.mark.parametrize("name", PACKED)
+def test_the_operators_of_packed_modules_are_the_execution_devices(device, name):
+    kind, options = PACKED[name]
+
+    def run(where):
+        module = kind(3, 4, **options).to(where)
+        data = torch.randn(5, 4, 3).to(where).requires_grad_()
+        packed = pack_padded_sequence(data, torch.tensor([5, 4, 4, 1]))
+        return lambda: module(packed)
+
+    assert operators_of(run(device)) == operators_of(run(EXECUTION_DEVICE))
