@@ -39,6 +39,8 @@ void Bypass::end_by_others() {
 
 void Bypass::note_window(WindowState state, size_t operations) {
   stretch_.operations += operations;
+  operations_ += operations;
+  ++windows_;
   if (state != WindowState::kHot && state != WindowState::kWarm) {
     in_vain_ = std::min(in_vain_ + operations, kOperationsInVain);
     return;
@@ -68,11 +70,13 @@ void Bypass::note_sync() {
       most_in_vain_ = std::max(most_in_vain_, stretch.operations);
       leave_out();
       if (state_ != State::kRecording || until_race_ > 0) break;
-      if (syncs_++ == 0)
+      if (syncs_++ == 0) {
         since_ = now_();
-      else
+        windows_ = operations_ = 0;
+      } else {
         most_recorded_ = std::max(most_recorded_, stretch.operations);
-      if (syncs_ > kBeforeRace) begin_race((now_() - since_) / kBeforeRace);
+      }
+      if (syncs_ > kBeforeRace) begin_race();
       break;
     case State::kRacing:
       if (stretch.operations > 2 * most_recorded_) return end_by_others();
@@ -104,12 +108,18 @@ void Bypass::leave_out() {
   is_on_ = random_ % kOneIn != 0;
 }
 
-void Bypass::begin_race(std::chrono::nanoseconds between) {
-  if (between > kMostBetween) return record();
+bool Bypass::may_gain(std::chrono::nanoseconds taken) const {
+  return taken <= kBeforeRace * kMostBetween ||
+         (operations_ <= kFewInWindow * windows_ && taken <= operations_ * kShortOperation);
+}
+
+void Bypass::begin_race() {
+  const std::chrono::nanoseconds now = now_();
+  if (!may_gain(now - since_)) return record();
   state_ = State::kRacing;
   race_.emplace();
   syncs_ = large_ = 0;
-  since_ = now_();
+  since_ = now;
   of_run_ = {};
   most_ = {SIZE_MAX, SIZE_MAX};
   if (last_winner_ != Race::kRival) operators_.reset();

@@ -6,11 +6,12 @@
 //   one that never repeats  Once many operations between many sync points were recorded in vain,
 //       one *stretch* in a while is recorded, what is between two sync points, drawn at random,
 //       until windows repeat.
-//   one of small windows  A value is read after every few operations on a few elements, and what
-//       their window saves is less than what it takes to record and to run it. Where sync points
-//       are close to each other, both ways are raced, timed from sync point to sync point with all
-//       that Python does. The winner stays for thousands of sync points, and for twice as many each
-//       time that it wins again.
+//   one of small windows  A value is read after every few operations on a few elements, or the
+//       program goes another way each time, and what their window saves is less than what it takes
+//       to record and to run it. Where sync points are close to each other, or windows are small
+//       and nothing in them takes long, both ways are raced, timed from sync point to sync point
+//       with all that Python does. The winner stays for thousands of sync points, and for twice as
+//       many each time that it wins again.
 //
 // A race tells of the stretches that were in it. Those that are larger, or of other operators, end
 // it, and what it has led to: it is waited for twice as long then until the next one, since they
@@ -54,11 +55,15 @@ class Bypass {
   static constexpr size_t kOperationsInVain = 4096, kSyncsInVain = 32, kOneIn = 8, kWorth = 64;
   // A stretch of more operations that bypass the tape may have no end.
   static constexpr size_t kLongest = 4096;
-  // A race begins after so many sync points, which came within that time of each other and did not
-  // end a window that is being learnt. A program that still learns after so many windows may have
-  // more of them than it will ever learn.
+  // A race begins after so many sync points, which did not end a window that is being learnt. A
+  // program that still learns after so many windows may have more of them than it will ever learn.
   static constexpr size_t kBeforeRace = 32, kMostLearnt = 4096;
+  // They came within that time of each other, or windows had no more operations than that, of which
+  // none can be many times faster in a kernel, and those took no longer with all that is around
+  // them, of which to record one is a part that can be measured.
   static constexpr std::chrono::nanoseconds kMostBetween = std::chrono::milliseconds(1);
+  static constexpr size_t kFewInWindow = 16;
+  static constexpr std::chrono::nanoseconds kShortOperation = std::chrono::microseconds(20);
   // One run of a race. It ends behind one of the larger stretches and has some of them, so that all
   // runs have as much of each in a loop where large ones stand among small ones.
   static constexpr size_t kLeastSyncs = 8, kMostInRun = 1024, kLargeInRun = 2;
@@ -86,7 +91,9 @@ class Bypass {
 
   void record();
   void leave_out();
-  void begin_race(std::chrono::nanoseconds between);
+  void begin_race();
+  // Whether what was recorded before a race, in so long, is worth one.
+  bool may_gain(std::chrono::nanoseconds taken) const;
   void end_run();
   void end_race(Race::Way winner);
   // What comes is not what the race was of.
@@ -108,6 +115,8 @@ class Bypass {
   size_t syncs_ = 0;                  // before a race, or of a run
   std::chrono::nanoseconds since_{};  // when these began, but the last
   size_t most_recorded_ = 0;          // operations of a stretch before the race
+  size_t windows_ = 0;                // before the race
+  size_t operations_ = 0;             // of these
   size_t large_ = 0;                  // stretches of the run with half as many or more
   size_t until_race_ = 0;             // sync points for which the winner stays, or is waited
   size_t stays_ = kStays, wait_ = kSoon;

@@ -13,6 +13,7 @@ nanoseconds time_now{0};
 // What is between two sync points.
 struct Stretch {
   size_t operations = 2, elements = 16;
+  size_t windows = 1;
   WindowState state = WindowState::kHot;
   uint64_t op = 7;
 };
@@ -30,7 +31,8 @@ class Program {
       time_now += left > 0 ? recorded_ : bypassed_;
       if (left > 0) {
         recorded += left;
-        bypass.note_window(stretch.state, left);
+        for (size_t k = 0; k < stretch.windows; ++k)
+          bypass.note_window(stretch.state, left / stretch.windows);
       }
       bypass.note_sync();
     }
@@ -97,6 +99,24 @@ TEST(Bypass, IsNotTriedWhereSyncPointsAreFarFromEachOther) {
   program.run(bypass, kRuns);
 
   EXPECT_EQ(program.recorded, 2 * kRuns);
+}
+
+TEST(Bypass, SmallWindowsWithoutASyncPointForLongAreRacedToo) {
+  Bypass bypass = watching();
+  Program program = slow();
+
+  program.run(bypass, kRuns, {.operations = 1000, .windows = 100});
+
+  EXPECT_TRUE(bypass.is_on());
+}
+
+TEST(Bypass, IsNotTriedOnLargeWindowsWithoutASyncPointForLong) {
+  Bypass bypass = watching();
+  Program program = slow();
+
+  program.run(bypass, kRuns, {.operations = 1000, .windows = 10});
+
+  EXPECT_EQ(program.recorded, 1000 * kRuns);
 }
 
 TEST(Bypass, IsNotTriedWhileWindowsAreLearnt) {
