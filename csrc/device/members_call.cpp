@@ -3,6 +3,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/immortal_library.h"
@@ -116,7 +117,7 @@ class MembersCall {
     if (!impl) return tensor;
     Recorder& recorder = Recorder::current();
     recorder.resolve(impl->binding, impl->state());
-    recorder.sync(Flush::by(op_));
+    if (!std::exchange(synchronized_, true)) recorder.sync(Flush::by(op_));
     const at::Tensor& inner = impl->inner();
     device_ = inner.device();
     // Which of its tensors an operator writes is seen at its end.
@@ -188,6 +189,7 @@ class MembersCall {
 
   const OperatorInfo& op_;
   bool makes_elsewhere_ = false;  // the call names another device for its results
+  bool synchronized_ = false;     // nothing of this thread is pending any more
   c10::Device device_ =
       execution_device().device(-1);  // of the last strided tensor that it was given
   const bool needs_gradients_ = c10::GradMode::is_enabled();

@@ -10,8 +10,9 @@
 //       program goes another way each time, and what their window saves is less than what it takes
 //       to record and to run it. Where sync points are close to each other, or windows are small
 //       and nothing in them takes long, both ways are raced, timed from sync point to sync point
-//       with all that Python does. The winner stays for thousands of sync points, and for twice as
-//       many each time that it wins again.
+//       with all that Python does, by operation, since what bypasses the tape may need fewer sync
+//       points. The winner stays for thousands of them, and for twice as many each time that it
+//       wins again.
 //
 // A race tells of the stretches that were in it. Those that are larger, or of other operators, end
 // it, and what it has led to: it is waited for twice as long then until the next one, since they
@@ -37,7 +38,12 @@ class Bypass {
   using Now = std::chrono::nanoseconds (*)();
   explicit Bypass(Now now) : now_(now) {}
 
-  // Whether the next operation bypasses the tape if no window is open; it has to be add()ed then.
+  // The next operation that can be recorded. Whether it bypasses the tape if no window is open; it
+  // has to be add()ed then.
+  bool is_on_for_next() {
+    ++calls_;
+    return is_on_;
+  }
   bool is_on() const { return is_on_; }
   // Such an operation, by the id of its operator, and the elements of its arguments. False: it is
   // to be recorded after all.
@@ -62,12 +68,15 @@ class Bypass {
   // none can be many times faster in a kernel, and those took no longer with all that is around
   // them, of which to record one is a part that can be measured.
   static constexpr std::chrono::nanoseconds kMostBetween = std::chrono::milliseconds(1);
-  static constexpr size_t kFewInWindow = 16;
+  static constexpr size_t kFewInWindow = 16, kFewElements = 4096;
   static constexpr std::chrono::nanoseconds kShortOperation = std::chrono::microseconds(20);
   // One run of a race. It ends behind one of the larger stretches and has some of them, so that all
-  // runs have as much of each in a loop where large ones stand among small ones.
+  // runs have as much of each in a loop where large ones stand among small ones. The time is that
+  // of a loop's body over a few sync points.
   static constexpr size_t kLeastSyncs = 8, kMostInRun = 1024, kLargeInRun = 2;
-  static constexpr std::chrono::nanoseconds kLeastTime = std::chrono::microseconds(50);
+  static constexpr std::chrono::nanoseconds kLeastTime = std::chrono::microseconds(400);
+  // A race's times are those of so many operations.
+  static constexpr size_t kTimed = 1000;
   // Stretches with operators that the race did not have are something else where so many come in a
   // row.
   static constexpr size_t kNewInARow = 4;
@@ -84,8 +93,10 @@ class Bypass {
   };
   struct Stretch {
     size_t operations = 0, elements = 0;
+    // Stretches of a few operations and elements are alike: none is much slower either way.
     bool exceeds(const Stretch& most) const {
-      return operations > 2 * most.operations || elements > 2 * most.elements;
+      return operations > 2 * std::max(most.operations, kFewInWindow) ||
+             elements > 2 * std::max(most.elements, kFewElements);
     }
   };
 
@@ -102,6 +113,7 @@ class Bypass {
   Now now_;
   State state_ = State::kRecording;
   bool is_on_ = false;
+  size_t calls_ = 0;     // operations before a race, or of a run: as many either way
   Stretch stretch_;      // since the last sync point; of recorded operations without their elements
   bool is_new_ = false;  // an operator came in it that the race did not have
 
@@ -116,7 +128,6 @@ class Bypass {
   std::chrono::nanoseconds since_{};  // when these began, but the last
   size_t most_recorded_ = 0;          // operations of a stretch before the race
   size_t windows_ = 0;                // before the race
-  size_t operations_ = 0;             // of these
   size_t large_ = 0;                  // stretches of the run with half as many or more
   size_t until_race_ = 0;             // sync points for which the winner stays, or is waited
   size_t stays_ = kStays, wait_ = kSoon;

@@ -75,7 +75,7 @@ class Recorder {
   // `elements()`: of its arguments; asked only where that matters.
   template <class Elements>
   bool bypasses(const OperatorInfo& op, const Elements& elements) {
-    if (!bypass_.is_on() || window_.mode() != Window::Mode::kClosed) [[likely]]
+    if (!bypass_.is_on_for_next() || window_.mode() != Window::Mode::kClosed) [[likely]]
       return false;
     return bypasses_with(op, elements());
   }

@@ -14,6 +14,7 @@ nanoseconds time_now{0};
 struct Stretch {
   size_t operations = 2, elements = 16;
   size_t windows = 1;
+  size_t syncs_of_recorded = 1;  // where what bypasses the tape has one
   WindowState state = WindowState::kHot;
   uint64_t op = 7;
 };
@@ -27,13 +28,17 @@ class Program {
   void run(Bypass& bypass, size_t times, const Stretch& stretch = {}) {
     for (size_t i = 0; i < times; ++i) {
       size_t left = stretch.operations;
-      while (left > 0 && bypass.is_on() && bypass.add(stretch.op, stretch.elements)) --left;
+      while (left > 0 && bypass.is_on_for_next() && bypass.add(stretch.op, stretch.elements))
+        --left;
+      for (size_t k = 1; k < left; ++k) bypass.is_on_for_next();  // the others of the window
       time_now += left > 0 ? recorded_ : bypassed_;
       if (left > 0) {
         recorded += left;
         for (size_t k = 0; k < stretch.windows; ++k)
           bypass.note_window(stretch.state, left / stretch.windows);
       }
+      if (left > 0)
+        for (size_t k = 1; k < stretch.syncs_of_recorded; ++k) bypass.note_sync();
       bypass.note_sync();
     }
   }
@@ -48,12 +53,12 @@ Bypass watching() {
   return Bypass([] { return time_now; });
 }
 
-// Of small windows, by what is faster.
+// Of small windows, by what is faster. A run of a race is over behind kLeastSyncs of them.
 Program losing() {
-  return {microseconds(3), microseconds(2)};
+  return {microseconds(75), microseconds(50)};
 }
 Program winning() {
-  return {microseconds(2), microseconds(3)};
+  return {microseconds(50), microseconds(75)};
 }
 // Whose sync points are too far from each other for a race.
 Program slow() {
@@ -85,7 +90,7 @@ TEST(Bypass, SmallWindowsThatAreFasterAreRecorded) {
 
 TEST(Bypass, ThatIsFarSlowerIsTriedForFewSyncPoints) {
   Bypass bypass = watching();
-  Program program(microseconds(20), microseconds(60));
+  Program program(microseconds(50), microseconds(150));
 
   program.run(bypass, kRuns);
 
@@ -128,6 +133,15 @@ TEST(Bypass, IsNotTriedWhileWindowsAreLearnt) {
   EXPECT_EQ(program.recorded, 2 * kRuns);
 }
 
+TEST(Bypass, IsNotTriedOnWindowsThatAreNew) {
+  Bypass bypass = watching();
+  Program program = losing();
+
+  program.run(bypass, kRuns, {.operations = 4, .state = WindowState::kCold});
+
+  EXPECT_EQ(program.recorded, 4 * kRuns);
+}
+
 TEST(Bypass, IsTriedWhereLearningGoesOnForLong) {
   Bypass bypass = watching();
   Program program = losing();
@@ -151,7 +165,7 @@ TEST(Bypass, EndsBehindAStretchOfMoreElements) {
   Program program = losing();
   program.run(bypass, kRuns);
 
-  program.run(bypass, 1, {.elements = 1000});
+  program.run(bypass, 1, {.elements = 2 * Bypass::kFewElements});
 
   EXPECT_FALSE(bypass.is_on());
 }
@@ -161,9 +175,28 @@ TEST(Bypass, EndsBehindAStretchOfMoreOperations) {
   Program program = losing();
   program.run(bypass, kRuns);
 
-  program.run(bypass, 1, {.operations = 20});
+  program.run(bypass, 1, {.operations = 2 * Bypass::kFewInWindow + 1});
 
   EXPECT_FALSE(bypass.is_on());
+}
+
+TEST(Bypass, GoesOnWhereStretchesVaryThatAreSmallAllTheSame) {
+  Bypass bypass = watching();
+  Program program = losing();
+  program.run(bypass, kRuns, {.operations = 1, .elements = 1});
+
+  program.run(bypass, 100, {.operations = 10, .elements = 100});
+
+  EXPECT_TRUE(bypass.is_on());
+}
+
+TEST(Bypass, IsTimedByOperationWhereItNeedsFewerSyncPoints) {
+  Bypass bypass = watching();
+  Program program = losing();
+
+  program.run(bypass, kRuns, {.syncs_of_recorded = 3});
+
+  EXPECT_TRUE(bypass.is_on());
 }
 
 TEST(Bypass, EndsWhereOtherOperatorsComeEachTime) {
@@ -207,23 +240,23 @@ void run_mixed(Bypass& bypass, Program& large) {
   Program small = losing();
   for (size_t i = 0; i < 1000; ++i) {
     small.run(bypass, 20);
-    large.run(bypass, 1, {.operations = 20});
+    large.run(bypass, 1, {.operations = 40});
   }
 }
 
 TEST(Bypass, IsNotForALoopWhoseLargeStretchesLoseMoreThanSmallOnesGain) {
   Bypass bypass = watching();
-  Program large(microseconds(50), microseconds(80));
+  Program large(microseconds(1000), microseconds(2000));
 
   run_mixed(bypass, large);
 
   EXPECT_FALSE(bypass.is_on());
-  EXPECT_GT(large.recorded, size_t{20 * 900});
+  EXPECT_GT(large.recorded, size_t{40 * 900});
 }
 
 TEST(Bypass, IsForALoopWhoseStretchesGainTogether) {
   Bypass bypass = watching();
-  Program large(microseconds(50), microseconds(60));
+  Program large(microseconds(1000), microseconds(1200));
 
   run_mixed(bypass, large);
 
