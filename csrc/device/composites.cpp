@@ -2,11 +2,12 @@
 // device that it lives on: other kernels, other random numbers, other rounding. Dropout takes the
 // CPU's way where lazy tensors live there. One-hot codes look at the classes at the call, on the
 // CPU, for what is wrong with them: where the number of classes is given that is left to whoever
-// runs the window. A tensor that says where to split is read on the CPU, as PyTorch reads it.
-// TorchScript's tracer has no kernel for `convolution`: it records what PyTorch's composite calls.
-// Pooling along one dimension has a kernel of the CPU's that finds no indices, where nothing asks
-// for a gradient. A layer of an encoder is taken apart as each device's kernel does, so that
-// autocast sees the parts and windows fuse them.
+// runs the window. Quantiles look at the levels, on the CPU alone. A tensor that says where to
+// split is read on the CPU, as PyTorch reads it. TorchScript's tracer has no kernel for
+// `convolution`: it records what PyTorch's composite calls. Pooling along one dimension has a
+// kernel of the CPU's that finds no indices, where nothing asks for a gradient. A layer of an
+// encoder is taken apart as each device's kernel does, so that autocast sees the parts and windows
+// fuse them.
 //
 // Registered for AutogradLazy too: a composite operator with a Lazy kernel alone would lose its
 // gradient. Under vmap and torch.func they are decomposed above the device, as everywhere.
@@ -21,9 +22,13 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/max_pool1d_native.h>
 #include <ATen/ops/max_pool1d_ops.h>
+#include <ATen/ops/nanquantile_native.h>
 #include <ATen/ops/one_hot_native.h>
+#include <ATen/ops/quantile_native.h>
 #include <ATen/ops/tensor_split_native.h>
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/immortal_library.h"
@@ -59,13 +64,49 @@ at::Tensor dropout(const at::Tensor& input, double p, bool train) {
 }
 
 at::Tensor one_hot(const at::Tensor& self, int64_t classes) {
-  if (!lives_on_cpu(self) || self.scalar_type() != at::kLong || self.numel() == 0 || classes <= 0)
+  if (!lives_on_cpu(self) || self.scalar_type() != at::kLong || self.numel() == 0)
     return at::native::one_hot(self, classes);
+  if (classes <= 0) {
+    const at::Tensor least = self.min(), most = self.max();
+    TORCH_CHECK(least.item<int64_t>() >= 0, "Class values must be non-negative.");
+    const int64_t last = most.item<int64_t>();
+    if (classes == -1) classes = last + 1;
+    TORCH_CHECK(classes > last, "Class values must be smaller than num_classes.");
+  }
   static const auto of_classes = c10::Dispatcher::singleton()
                                      .findSchemaOrThrow(kOneHotOfClasses, "")
                                      .typed<at::Tensor(const at::Tensor&, int64_t)>();
   return of_classes.call(self, classes);
 }
+
+template <class Number>
+bool are_levels(const at::Tensor& q) {
+  const Number* const first = q.const_data_ptr<Number>();
+  return std::all_of(first, first + q.numel(),
+                     [](Number level) { return level >= 0 && level <= 1; });
+}
+
+// As PyTorch does of plain tensors on the CPU alone, behind whatever else may be wrong.
+void check_levels(const at::Tensor& self, const at::Tensor& q) {
+  const at::ScalarType dtype = self.scalar_type();
+  if (!lives_on_cpu(self) || !lazy_impl(q) || at::isTensorSubclassLike(q) || q.dim() > 1 ||
+      self.numel() == 0 || q.scalar_type() != dtype ||
+      (dtype != at::kFloat && dtype != at::kDouble))
+    return;
+  const at::Tensor levels = lazy_impl(q)->inner().contiguous();
+  TORCH_CHECK(dtype == at::kFloat ? are_levels<float>(levels) : are_levels<double>(levels),
+              "quantile() q values must be in the range [0, 1]");
+}
+
+template <auto composite>
+at::Tensor quantile(const at::Tensor& self, const at::Tensor& q, std::optional<int64_t> dim,
+                    bool keepdim, c10::string_view interpolation) {
+  check_levels(self, q);
+  return composite(self, q, dim, keepdim, interpolation);
+}
+
+using Quantile = at::Tensor (*)(const at::Tensor&, const at::Tensor&, std::optional<int64_t>, bool,
+                                c10::string_view);
 
 std::vector<at::Tensor> tensor_split(const at::Tensor& self, const at::Tensor& places,
                                      int64_t dim) {
@@ -103,12 +144,15 @@ void register_composites() {
   torch::Library& below = immortal_library(torch::Library::IMPL, "aten", c10::DispatchKey::Lazy);
   below.impl("convolution", convolution);
   below.impl("_transformer_encoder_layer_fwd", at::native::transformer_encoder_layer_forward);
+  constexpr Quantile of_all = at::native::quantile, of_numbers = at::native::nanquantile;
   for (const auto key : {c10::DispatchKey::Lazy, c10::DispatchKey::AutogradLazy}) {
     torch::Library& aten = immortal_library(torch::Library::IMPL, "aten", key);
     aten.impl("dropout", dropout);
     register_group_norm(aten);
     aten.impl("max_pool1d", max_pool1d);
+    aten.impl("nanquantile", quantile<of_numbers>);
     aten.impl("one_hot", one_hot);
+    aten.impl("quantile", quantile<of_all>);
     aten.impl("tensor_split.tensor_indices_or_sections", tensor_split);
   }
 }

@@ -216,3 +216,17 @@ def test_a_tensor_of_the_device_says_where_to_split(device, places):
         return *parts, x.grad
 
     same_on(device, program)
+
+
+@pytest.mark.on_cpu("PyTorch looks at the levels on the CPU alone")
+@pytest.mark.parametrize("run", [torch.quantile, torch.nanquantile])
+@pytest.mark.parametrize("pending", [False, True], ids=["in memory", "pending"])
+@pytest.mark.parametrize("level", [-0.1, 1.5, float("nan")])
+def test_a_quantile_of_a_level_out_of_range_raises_as_in_eager(device, run, level, pending):
+    def message(where):
+        levels = torch.tensor([0.5, level], device=where)
+        with pytest.raises(RuntimeError) as error:
+            run(torch.arange(4.0, device=where), levels * 1 if pending else levels)
+        return str(error.value)
+
+    assert message(device) == message("cpu")

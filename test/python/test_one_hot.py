@@ -54,6 +54,19 @@ def test_codes_are_made_by_the_kernel_that_reads_them() -> None:
 
 
 @pytest.mark.on_cpu("elsewhere PyTorch's composite leaves the check to the write that it makes")
+@pytest.mark.parametrize(("values", "classes"), [([2, -1], -1), ([0, 2], -2), ([0, 2], 0)])
+def test_a_number_of_classes_that_is_not_given_raises_as_in_eager(
+    values: list[int], classes: int
+) -> None:
+    def message(device: str) -> str:
+        with pytest.raises(RuntimeError) as error:
+            F.one_hot(torch.tensor(values, device=device), classes)
+        return str(error.value)
+
+    assert message("lazy") == message("cpu")
+
+
+@pytest.mark.on_cpu("elsewhere PyTorch's composite leaves the check to the write that it makes")
 @pytest.mark.parametrize("pending", [False, True], ids=["in memory", "pending"])
 @pytest.mark.parametrize("wrong", [12, -1])
 def test_a_class_out_of_range_raises_as_in_eager(wrong: int, pending: bool) -> None:
