@@ -2,7 +2,6 @@
 
 #include <ATen/SparseCsrTensorUtils.h>
 #include <ATen/SparseTensorImpl.h>
-#include <ATen/ops/_sparse_coo_tensor_with_dims_and_tensors_native.h>
 #include <ATen/quantized/QTensorImpl.h>
 
 #include "device/compressed_tensor.h"
@@ -75,12 +74,28 @@ at::Tensor assemble_nested(const at::native::NestedTensorImpl& like, const at::T
       buffer, like.get_nested_sizes(), like.get_nested_strides(), like.get_storage_offsets());
 }
 
+void take_coordinates(at::SparseTensorImpl& impl, const at::SparseTensorImpl& like,
+                      const at::Tensor& indices, const at::Tensor& values) {
+  impl.raw_resize_(like.sparse_dim(), like.dense_dim(), like.sizes());
+  impl.set_indices_and_values_unsafe(indices, values);
+  impl.set_coalesced(like.coalesced());
+}
+
+// As a tensor has them for itself, without what autograd knows.
+at::Tensor detached(const at::Tensor& member) {
+  return at::Tensor(member.unsafeGetTensorImpl()->shallow_copy_and_detach(
+      c10::VariableVersion(0), /*allow_tensor_metadata_change=*/true));
+}
+
+// PyTorch's own function resizes members that are replaced then, by an operator each.
 at::Tensor assemble_coordinates(const at::SparseTensorImpl& like, const Members& members,
                                 c10::Device device) {
-  return at::native::new_with_dims_and_tensor_sparse_symint(
-      like.sparse_dim(), like.dense_dim(), c10::fromIntArrayRefSlow(like.sizes()), members[0],
-      members[1], c10::typeMetaToScalarType(like.dtype()), c10::kSparse, device, false,
-      like.coalesced());
+  const auto key =
+      c10::computeDispatchKey(c10::typeMetaToScalarType(like.dtype()), c10::kSparse, device);
+  at::Tensor made =
+      at::detail::make_tensor<at::SparseTensorImpl>(c10::DispatchKeySet(key), like.dtype());
+  take_coordinates(coordinates(made), like, detached(members[0]), detached(members[1]));
+  return made;
 }
 
 at::Tensor assemble_compressed(const at::SparseCsrTensorImpl& like, const Members& members,
@@ -149,11 +164,7 @@ void reassemble(const at::Tensor& tensor, const at::Tensor& like, const Members&
     take_integers(impl, members[0]);
     impl.set_quantizer_(quantized(like).quantizer());
   } else if (tensor.layout() == c10::kSparse) {
-    at::SparseTensorImpl& impl = coordinates(tensor);
-    const at::SparseTensorImpl& from = coordinates(like);
-    impl.raw_resize_(from.sparse_dim(), from.dense_dim(), from.sizes());
-    impl.set_indices_and_values_unsafe(members[0], members[1]);
-    impl.set_coalesced(from.coalesced());
+    take_coordinates(coordinates(tensor), coordinates(like), members[0], members[1]);
   } else {
     compressed(tensor).set_layout(like.layout());
     compressed(tensor).set_member_tensors(members[0], members[1], members[2], like.sizes());
