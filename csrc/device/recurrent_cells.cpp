@@ -64,7 +64,7 @@ Tensor dropped_out(const Tensor& output, const RecurrentModule& module, int64_t 
   return at::dropout(output, module.dropout, /*train=*/true);
 }
 
-RecurrentResults RecurrentOutputs::results() const {
+RecurrentResults ResultsOfCells::stacked() const {
   return {output, at::stack(h, 0), c[0].defined() ? at::stack(c, 0) : Tensor()};
 }
 

@@ -49,21 +49,21 @@ std::vector<RecurrentState> first_states(const at::Tensor& h, const at::Tensor& 
 // What one layer makes is the next one's input.
 at::Tensor dropped_out(const at::Tensor& output, const RecurrentModule& module, int64_t layer);
 
-struct RecurrentOutputs {
+// Of a module with one layer at least.
+struct ResultsOfCells {
   at::Tensor output;
   std::vector<at::Tensor> h, c;  // by layer and direction
 
-  // With the last states stacked.
-  RecurrentResults results() const;
+  RecurrentResults stacked() const;
 };
 
 // Layer after layer, each in its directions. `run_layer` takes the input, the first state, the
 // weights and whether it is to go backwards.
 template <class RunLayer>
-RecurrentOutputs run_layers_in_turn(at::Tensor input, const std::vector<RecurrentState>& states,
+RecurrentResults run_layers_in_turn(at::Tensor input, const std::vector<RecurrentState>& states,
                                     at::TensorList params, const RecurrentModule& module,
                                     const RunLayer& run_layer) {
-  RecurrentOutputs outputs{std::move(input), {}, {}};
+  ResultsOfCells outputs{std::move(input), {}, {}};
   const size_t stride = params.size() / states.size();
   const bool projects = stride % 2 != 0;
   size_t index = 0;
@@ -81,7 +81,7 @@ RecurrentOutputs run_layers_in_turn(at::Tensor input, const std::vector<Recurren
     outputs.output = module.bidirectional ? at::cat(by_direction, first.dim() - 1) : first;
     outputs.output = dropped_out(outputs.output, module, layer);
   }
-  return outputs;
+  return outputs.stacked();
 }
 
 }  // namespace torch_lazy

@@ -38,28 +38,33 @@ bool are_lazy(at::TensorList tensors) {
                      [](const at::Tensor& tensor) { return is_lazy(tensor); });
 }
 
+bool projects(at::TensorList hx) {
+  return hx.size() == 2 && hx[0].dim() == 3 && hx[1].dim() == 3 &&
+         hx[0].sym_size(2) != hx[1].sym_size(2);
+}
+
+bool is_for_cpu(const at::Tensor& input, int64_t dimensions, at::TensorList hx,
+                at::TensorList params, const RecurrentModule& module) {
+  const size_t params_of_cell = (module.has_biases ? 4 : 2) + size_t(projects(hx));
+  return module.layers > 0 && lazy_impl(input) && are_lazy(hx) && are_lazy(params) &&
+         execution_device().is_cpu() && input.dim() == dimensions && input.numel() != 0 &&
+         params.size() == params_of_cell * module.cells() &&
+         std::all_of(hx.begin(), hx.end(), [&](const at::Tensor& state) {
+           return state.dim() == 3 && state.size(0) == int64_t(module.cells());
+         });
+}
+
 namespace {
 
 using at::Tensor;
 using at::TensorList;
-
-// Lazy tensors on the CPU, as many as the module has parameters.
-bool is_for_cpu(const Tensor& input, TensorList hidden, TensorList params,
-                const RecurrentModule& module, size_t params_of_cell) {
-  return module.layers > 0 && lazy_impl(input) && are_lazy(hidden) && are_lazy(params) &&
-         execution_device().is_cpu() && input.dim() == 3 && input.numel() != 0 &&
-         params.size() == params_of_cell * module.cells() &&
-         std::all_of(hidden.begin(), hidden.end(), [&](const Tensor& state) {
-           return state.dim() == 3 && state.size(0) == int64_t(module.cells());
-         });
-}
 
 // The input with the steps first.
 Tensor by_steps(const Tensor& input, const RecurrentModule& module) {
   return module.batch_first ? input.transpose(0, 1) : input;
 }
 
-RecurrentOutputs run_steps(RecurrentCell cell, Tensor input_by_steps,
+RecurrentResults run_steps(RecurrentCell cell, Tensor input_by_steps,
                            const std::vector<RecurrentState>& states, TensorList params,
                            const RecurrentModule& module) {
   const auto run_layer = [cell](const Tensor& input, RecurrentState state,
@@ -86,6 +91,8 @@ bool onednn_supports(const char* name) {
   return check && check->typed<bool()>().call();
 }
 
+}  // namespace
+
 bool onednn_takes(c10::ScalarType dtype) {
   if (!at::hasMKLDNN() || !at::globalContext().userEnabledMkldnn()) return false;
   if (dtype == at::kBFloat16) {
@@ -99,9 +106,9 @@ bool onednn_takes(c10::ScalarType dtype) {
   return dtype == at::kFloat;
 }
 
-RecurrentOutputs run_onednn(const Tensor& input, TensorList hx, TensorList params,
+RecurrentResults run_onednn(const Tensor& input, TensorList hx, TensorList params,
                             const RecurrentModule& module) {
-  RecurrentOutputs outputs{by_steps(input, module).contiguous(), {}, {}};
+  ResultsOfCells outputs{by_steps(input, module).contiguous(), {}, {}};
   const Tensor h = hx[0].contiguous(), c = hx[1].contiguous();
   const size_t stride = params.size() / module.cells();
   int64_t index = 0;
@@ -126,10 +133,12 @@ RecurrentOutputs run_onednn(const Tensor& input, TensorList hx, TensorList param
     outputs.output = module.bidirectional ? at::cat(by_direction, -1) : by_direction[0];
     outputs.output = dropped_out(outputs.output, module, layer);
   }
-  return outputs;
+  return outputs.stacked();
 }
 
 // ---------------------------------------------------------------- modules
+
+namespace {
 
 template <RecurrentCell cell, CudnnCell cudnn_cell, auto composite>
 std::tuple<Tensor, Tensor> with_one_state(const Tensor& input, const Tensor& hx, TensorList params,
@@ -138,12 +147,12 @@ std::tuple<Tensor, Tensor> with_one_state(const Tensor& input, const Tensor& hx,
   const RecurrentModule module{has_biases, layers, dropout, train, bidirectional, batch_first};
   if (auto made = run_cudnn(cudnn_cell, input, std::nullopt, hx, params, module))
     return {std::move(made->output), std::move(made->h)};
-  if (!is_for_cpu(input, hx, params, module, has_biases ? 4 : 2))
+  if (!is_for_cpu(input, 3, hx, params, module))
     return composite(input, hx, params, has_biases, layers, dropout, train, bidirectional,
                      batch_first);
   Tensor steps = by_steps(input, module);
   const std::vector<RecurrentState> states = first_states(hx, {});
-  RecurrentResults made = run_steps(cell, std::move(steps), states, params, module).results();
+  RecurrentResults made = run_steps(cell, std::move(steps), states, params, module);
   if (batch_first) made.output.transpose_(0, 1);
   return {std::move(made.output), std::move(made.h)};
 }
@@ -155,26 +164,22 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, Tens
   if (hx.size() == 2)
     if (auto made = run_cudnn(CudnnCell::kLstm, input, std::nullopt, hx, params, module))
       return {std::move(made->output), std::move(made->h), std::move(made->c)};
-  const bool has_states = hx.size() == 2 && hx[0].dim() == 3 && hx[1].dim() == 3;
-  const bool projects = has_states && hx[0].sym_size(2) != hx[1].sym_size(2);
-  const size_t params_of_cell = (has_biases ? 4 : 2) + size_t(projects);
-  if (!has_states || !is_for_cpu(input, hx, params, module, params_of_cell))
+  if (hx.size() != 2 || !is_for_cpu(input, 3, hx, params, module))
     return at::native::lstm(input, hx, params, has_biases, layers, dropout, train, bidirectional,
                             batch_first);
   const bool by_onednn = onednn_takes(input.scalar_type());
-  if (projects && by_onednn) {
+  if (projects(hx) && by_onednn) {
     TORCH_WARN_ONCE(
         "LSTM with projections is not supported with oneDNN. Using default implementation.");
   }
-  RecurrentOutputs outputs;
-  if (by_onednn && !projects) {
-    outputs = run_onednn(input, hx, params, module);
+  RecurrentResults made;
+  if (by_onednn && !projects(hx)) {
+    made = run_onednn(input, hx, params, module);
   } else {
     Tensor steps = by_steps(input, module);
     const std::vector<RecurrentState> states = first_states(hx[0], hx[1]);
-    outputs = run_steps(lstm_cell, std::move(steps), states, params, module);
+    made = run_steps(lstm_cell, std::move(steps), states, params, module);
   }
-  RecurrentResults made = outputs.results();
   if (batch_first) made.output = made.output.transpose(0, 1);
   return {std::move(made.output), std::move(made.h), std::move(made.c)};
 }

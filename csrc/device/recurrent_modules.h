@@ -24,6 +24,12 @@ struct RecurrentModule {
 };
 
 bool are_lazy(at::TensorList tensors);
+// Whether the states of an LSTM are of different sizes, as a projection makes them.
+bool projects(at::TensorList hx);
+// Lazy tensors on the CPU: states for each cell, as many parameters as the module has, and input of
+// so many dimensions.
+bool is_for_cpu(const at::Tensor& input, int64_t dimensions, at::TensorList hx,
+                at::TensorList params, const RecurrentModule& module);
 
 // The output, and the last states of all cells; `c` is an LSTM's alone.
 struct RecurrentResults {
@@ -36,6 +42,12 @@ std::optional<RecurrentResults> run_cudnn(CudnnCell cell, const at::Tensor& inpu
                                           std::optional<at::IntArrayRef> batch_sizes,
                                           at::TensorList hx, at::TensorList params,
                                           const RecurrentModule& module);
+
+// The LSTM by oneDNN, whose input has the steps first or is batch_first and whose output has the
+// steps first, where the CPU takes it for this type. It projects nothing.
+bool onednn_takes(c10::ScalarType dtype);
+RecurrentResults run_onednn(const at::Tensor& input, at::TensorList hx, at::TensorList params,
+                            const RecurrentModule& module);
 
 // Kernels of cuDNN's operator and its gradient.
 void register_cudnn_rnn();

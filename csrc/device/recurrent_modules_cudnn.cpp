@@ -43,10 +43,6 @@ bool cuda_takes_cudnn(const Tensor& input) {
          input.numel() != 0 && cudnn_computes_in(input.scalar_type());
 }
 
-bool projects(TensorList hx) {
-  return hx.size() == 2 && hx[0].size(2) != hx[1].size(2);
-}
-
 // States for each cell and sequence, and as many weights as cells have. What is wrong with others
 // PyTorch's composite tells.
 bool fits(const Tensor& input, std::optional<at::IntArrayRef> batch_sizes, TensorList hx,

@@ -28,8 +28,7 @@ namespace {
 using at::Tensor;
 using at::TensorList;
 
-// None where the composite has something to say of them, and of tensors without values, as fake
-// ones are.
+// None where the composite has something to say of them.
 std::optional<at::IntArrayRef> sizes_for(const Tensor& data, const Tensor& batch_sizes) {
   if (!is_lazy(data) || !batch_sizes.is_cpu() || batch_sizes.dim() != 1 ||
       batch_sizes.scalar_type() != at::kLong || !batch_sizes.is_contiguous())
@@ -37,19 +36,15 @@ std::optional<at::IntArrayRef> sizes_for(const Tensor& data, const Tensor& batch
   return at::IntArrayRef(batch_sizes.const_data_ptr<int64_t>(), size_t(batch_sizes.size(0)));
 }
 
-// Lazy tensors on the CPU: states for each cell and sequence, as many parameters as the module has,
-// and rows of data for all steps, of which none has more sequences than the one before.
+// Whether the CPU's composite can run: a row of data for each step of each sequence, no step with
+// more sequences than the one before, and states for all sequences.
 bool is_for_cpu(const Tensor& data, at::IntArrayRef sizes, TensorList hx, TensorList params,
-                const RecurrentModule& module, size_t params_of_cell) {
-  return execution_device().is_cpu() && module.layers > 0 && lazy_impl(data) && data.dim() == 2 &&
-         data.numel() != 0 && are_lazy(hx) && are_lazy(params) && !sizes.empty() &&
-         sizes.back() > 0 && std::is_sorted(sizes.rbegin(), sizes.rend()) &&
+                const RecurrentModule& module) {
+  return is_for_cpu(data, 2, hx, params, module) && !sizes.empty() && sizes.back() > 0 &&
+         std::is_sorted(sizes.rbegin(), sizes.rend()) &&
          std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) == data.size(0) &&
-         params.size() == params_of_cell * module.cells() &&
-         std::all_of(hx.begin(), hx.end(), [&](const Tensor& state) {
-           return state.dim() == 3 && state.size(0) == int64_t(module.cells()) &&
-                  state.size(1) == sizes.front();
-         });
+         std::all_of(hx.begin(), hx.end(),
+                     [&](const Tensor& state) { return state.size(1) == sizes.front(); });
 }
 
 // The states of some sequences. Here and below the cell's comes first, as in PyTorch's wheels,
@@ -123,7 +118,18 @@ RecurrentResults run_packed(RecurrentCell cell, const Tensor& data, at::IntArray
     return reversed ? run_backward(cell, input, sizes, state, weights)
                     : run_forward(cell, input, sizes, state, weights);
   };
-  return run_layers_in_turn(data, states, params, module, run_layer).results();
+  return run_layers_in_turn(data, states, params, module, run_layer);
+}
+
+RecurrentResults run_packed_lstm(const Tensor& data, at::IntArrayRef sizes, TensorList hx,
+                                 TensorList params, const RecurrentModule& module) {
+  const bool of_one_length = sizes.front() == sizes.back();
+  if (!of_one_length || projects(hx) || !onednn_takes(data.scalar_type()))
+    return run_packed(lstm_cell, data, sizes, first_states(hx[0], hx[1]), params, module);
+  const Tensor steps = data.view({int64_t(sizes.size()), sizes.front(), data.size(1)});
+  RecurrentResults made = run_onednn(steps, hx, params, module);
+  made.output = made.output.view({data.size(0), made.output.size(2)});
+  return made;
 }
 
 template <RecurrentCell cell, CudnnCell cudnn_cell, auto composite>
@@ -135,7 +141,7 @@ std::tuple<Tensor, Tensor> packed_with_one_state(const Tensor& data, const Tenso
   if (const auto sizes = sizes_for(data, batch_sizes)) {
     if (auto made = run_cudnn(cudnn_cell, data, sizes, hx, params, module))
       return {std::move(made->output), std::move(made->h)};
-    if (is_for_cpu(data, *sizes, hx, params, module, has_biases ? 4 : 2)) {
+    if (is_for_cpu(data, *sizes, hx, params, module)) {
       RecurrentResults made = run_packed(cell, data, *sizes, first_states(hx, {}), params, module);
       return {std::move(made.output), std::move(made.h)};
     }
@@ -152,12 +158,8 @@ std::tuple<Tensor, Tensor, Tensor> packed_lstm(const Tensor& data, const Tensor&
   if (const auto sizes = sizes_for(data, batch_sizes); sizes && hx.size() == 2) {
     if (auto made = run_cudnn(CudnnCell::kLstm, data, sizes, hx, params, module))
       return {std::move(made->output), std::move(made->h), std::move(made->c)};
-    const bool has_states = hx[0].dim() == 3 && hx[1].dim() == 3;
-    const bool projects = has_states && hx[0].size(2) != hx[1].size(2);
-    const size_t params_of_cell = (has_biases ? 4 : 2) + size_t(projects);
-    if (is_for_cpu(data, *sizes, hx, params, module, params_of_cell)) {
-      RecurrentResults made =
-          run_packed(lstm_cell, data, *sizes, first_states(hx[0], hx[1]), params, module);
+    if (is_for_cpu(data, *sizes, hx, params, module)) {
+      RecurrentResults made = run_packed_lstm(data, *sizes, hx, params, module);
       return {std::move(made.output), std::move(made.h), std::move(made.c)};
     }
   }

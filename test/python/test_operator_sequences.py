@@ -136,14 +136,15 @@ PACKED = {
 
 @pytest.mark.recording
 @pytest.mark.on_cpu("cuDNN's operators on CUDA")
+@pytest.mark.parametrize("lengths", [[5, 4, 4, 1], [5, 5, 5, 5]], ids=["lengths", "one length"])
 @pytest.mark.parametrize("name", PACKED)
-def test_the_operators_of_packed_modules_are_the_execution_devices(device, name):
+def test_the_operators_of_packed_modules_are_the_execution_devices(device, name, lengths):
     kind, options = PACKED[name]
 
     def run(where):
         module = kind(3, 4, **options).to(where)
         data = torch.randn(5, 4, 3).to(where).requires_grad_()
-        packed = pack_padded_sequence(data, torch.tensor([5, 4, 4, 1]))
+        packed = pack_padded_sequence(data, torch.tensor(lengths))
         return lambda: module(packed)
 
     assert operators_of(run(device)) == operators_of(run(EXECUTION_DEVICE))
