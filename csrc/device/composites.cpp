@@ -11,6 +11,7 @@
 //
 // Registered for AutogradLazy too: a composite operator with a Lazy kernel alone would lose its
 // gradient. Under vmap and torch.func they are decomposed above the device, as everywhere.
+#include <ATen/TensorOperators.h>
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/TracerMode.h>
 #include <ATen/core/Tensor.h>
@@ -27,8 +28,6 @@
 #include <ATen/ops/quantile_native.h>
 #include <ATen/ops/tensor_split_native.h>
 
-#include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "base/immortal_library.h"
@@ -79,34 +78,35 @@ at::Tensor one_hot(const at::Tensor& self, int64_t classes) {
   return of_classes.call(self, classes);
 }
 
-template <class Number>
-bool are_levels(const at::Tensor& q) {
-  const Number* const first = q.const_data_ptr<Number>();
-  return std::all_of(first, first + q.numel(),
-                     [](Number level) { return level >= 0 && level <= 1; });
-}
-
-// As PyTorch does of plain tensors on the CPU alone, behind whatever else may be wrong.
+// As PyTorch does of plain tensors on the CPU alone.
 void check_levels(const at::Tensor& self, const at::Tensor& q) {
   const at::ScalarType dtype = self.scalar_type();
   if (!lives_on_cpu(self) || !lazy_impl(q) || at::isTensorSubclassLike(q) || q.dim() > 1 ||
       self.numel() == 0 || q.scalar_type() != dtype ||
       (dtype != at::kFloat && dtype != at::kDouble))
     return;
-  const at::Tensor levels = lazy_impl(q)->inner().contiguous();
-  TORCH_CHECK(dtype == at::kFloat ? are_levels<float>(levels) : are_levels<double>(levels),
+  TORCH_CHECK(q.ge(0).logical_and_(q.le(1)).all().item<bool>(),
               "quantile() q values must be in the range [0, 1]");
 }
 
-template <auto composite>
+using Quantile = at::Tensor (*)(const at::Tensor&, const at::Tensor&, std::optional<int64_t>, bool,
+                                c10::string_view);
+using QuantileOut = at::Tensor& (*)(const at::Tensor&, const at::Tensor&, std::optional<int64_t>,
+                                    bool, c10::string_view, at::Tensor&);
+
+template <Quantile composite>
 at::Tensor quantile(const at::Tensor& self, const at::Tensor& q, std::optional<int64_t> dim,
                     bool keepdim, c10::string_view interpolation) {
   check_levels(self, q);
   return composite(self, q, dim, keepdim, interpolation);
 }
 
-using Quantile = at::Tensor (*)(const at::Tensor&, const at::Tensor&, std::optional<int64_t>, bool,
-                                c10::string_view);
+template <QuantileOut composite>
+at::Tensor& quantile_out(const at::Tensor& self, const at::Tensor& q, std::optional<int64_t> dim,
+                         bool keepdim, c10::string_view interpolation, at::Tensor& out) {
+  check_levels(self, q);
+  return composite(self, q, dim, keepdim, interpolation, out);
+}
 
 std::vector<at::Tensor> tensor_split(const at::Tensor& self, const at::Tensor& places,
                                      int64_t dim) {
@@ -145,14 +145,18 @@ void register_composites() {
   below.impl("convolution", convolution);
   below.impl("_transformer_encoder_layer_fwd", at::native::transformer_encoder_layer_forward);
   constexpr Quantile of_all = at::native::quantile, of_numbers = at::native::nanquantile;
+  constexpr QuantileOut of_all_out = at::native::quantile_out,
+                        of_numbers_out = at::native::nanquantile_out;
   for (const auto key : {c10::DispatchKey::Lazy, c10::DispatchKey::AutogradLazy}) {
     torch::Library& aten = immortal_library(torch::Library::IMPL, "aten", key);
     aten.impl("dropout", dropout);
     register_group_norm(aten);
     aten.impl("max_pool1d", max_pool1d);
     aten.impl("nanquantile", quantile<of_numbers>);
+    aten.impl("nanquantile.out", quantile_out<of_numbers_out>);
     aten.impl("one_hot", one_hot);
     aten.impl("quantile", quantile<of_all>);
+    aten.impl("quantile.out", quantile_out<of_all_out>);
     aten.impl("tensor_split.tensor_indices_or_sections", tensor_split);
   }
 }
