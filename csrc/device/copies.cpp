@@ -7,8 +7,10 @@
 #include <ATen/ops/_to_copy_ops.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/copy_ops.h>
+#include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "backend/late_failure.h"
 #include "device/boxed.h"
@@ -72,22 +74,27 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
   const bool between_devices = from && to_lazy && target != inner_device(self.device());
   if (to_lazy && (between_devices || self.device().type() != c10::DeviceType::Lazy)) {
     const at::Tensor& source = synchronized_inner(self, {FlushReason::kCopyToCpu});
-    const StepThreadState state;
-    const DispatchedOperation dispatched(op);
-    if (target.is_cpu()) {
-      at::Tensor copy = plain_cpu_copy(source, dtype, layout, pin_memory, memory_format);
-      if (copy.defined()) return wrap_inner(std::move(copy));
+    at::Tensor copy;
+    {
+      const StepThreadState state;
+      const DispatchedOperation dispatched(op);
+      if (target.is_cpu()) copy = plain_cpu_copy(source, dtype, layout, pin_memory, memory_format);
+      if (!copy.defined())
+        copy = at::_ops::_to_copy::redispatch(inner_keys(), source, dtype, layout, target,
+                                              std::nullopt, non_blocking, memory_format);
     }
-    return wrap_inner(at::_ops::_to_copy::redispatch(inner_keys(), source, dtype, layout, target,
-                                                     std::nullopt, non_blocking, memory_format));
+    return wrap_inner(std::move(copy));  // which inference mode concerns
   }
   if (to_lazy || !from)
     return Unboxed<at::_ops::_to_copy>::kernel(self, dtype, layout, device, pin_memory,
                                                non_blocking, memory_format);
   const at::Tensor& inner = synchronized_inner(self, {FlushReason::kCopyToCpu});
+  const bool is_inference = c10::InferenceMode::is_enabled();
   const StepThreadState state;
   const DispatchedOperation dispatched(op);
   const AllocateForLazy allocate(false);  // the result is no lazy tensor
+  std::optional<c10::InferenceMode> inference;
+  if (is_inference) inference.emplace();
   if (device->is_cpu()) {
     at::Tensor copy = plain_cpu_copy(inner, dtype, layout, pin_memory, memory_format);
     if (copy.defined()) return copy;

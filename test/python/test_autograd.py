@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 
 import pytest
@@ -194,6 +195,25 @@ def test_no_grad_detach_and_inference_mode(device):
         assert (x * 2).is_inference()
     assert not x.detach().requires_grad
     assert (x.detach() * 2 + x).requires_grad
+
+
+def test_copies_in_inference_mode_are_of_it(device):
+    x = torch.ones(3)
+    with torch.inference_mode():
+        there = x.to(device)
+        assert there.is_inference()
+        assert there.to("cpu").is_inference()
+        assert there.to("cpu", torch.float64).is_inference()
+
+
+def test_a_module_is_moved_and_called_in_inference_mode(device):
+    module, x = torch.nn.Linear(3, 4), torch.ones(7, 3)
+
+    with torch.inference_mode():
+        expected = module(x)
+        found = copy.deepcopy(module).to(device)(x.to(device))
+
+    torch.testing.assert_close(found.cpu(), expected)
 
 
 def test_views_in_inference_mode(device):
