@@ -93,10 +93,11 @@ DispatchMode InspectedArguments::dispatch_mode() {
   if (recordable && !raises)
     return op_.picks_part && is_moving_view() ? DispatchMode::kUntraced : DispatchMode::kTraced;
   // What only makes or fills memory that the window does not know can run before it.
-  if (fills && op_.effects->known && !has(kInWindow) && !has(kExported))
-    return DispatchMode::kUntraced;
+  const bool may_run_before = fills && op_.effects->known && !has(kExported);
+  if (may_run_before && !has(kInWindow)) return DispatchMode::kUntraced;
   if (!op_.effects->known) warn_unknown_operator(op_);
-  recorder_.sync(has(kExported) ? Flush{FlushReason::kExportedMemory} : Flush::by(op_));
+  recorder_.sync(has(kExported) ? Flush{FlushReason::kExportedMemory} : Flush::by(op_),
+                 /*always=*/!may_run_before);
   return DispatchMode::kUntraced;
 }
 

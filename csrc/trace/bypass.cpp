@@ -40,7 +40,9 @@ void Bypass::end_by_others() {
 void Bypass::note_window(WindowState state, size_t operations) {
   stretch_.operations += operations;
   ++windows_;
+  operations_ += operations;
   if (state != WindowState::kHot && state != WindowState::kWarm) {
+    new_operations_ += operations;
     in_vain_ = std::min(in_vain_ + operations, kOperationsInVain);
     return;
   }
@@ -71,14 +73,14 @@ void Bypass::note_sync() {
       if (state_ != State::kRecording || until_race_ > 0) break;
       if (syncs_++ == 0) {
         since_ = now_();
-        windows_ = calls_ = 0;
+        windows_ = operations_ = new_operations_ = 0;
       } else {
         most_recorded_ = std::max(most_recorded_, stretch.operations);
       }
       if (syncs_ > kBeforeRace) begin_race();
       break;
     case State::kRacing:
-      if (stretch.operations > 2 * std::max(most_recorded_, kFewInWindow)) return end_by_others();
+      if (stretch.operations > 2 * std::max(most_recorded_, kFewOperations)) return end_by_others();
       of_run_.operations = std::max(of_run_.operations, stretch.operations);
       of_run_.elements = std::max(of_run_.elements, stretch.elements);
       if (++syncs_ > kMostInRun) return end_by_others();
@@ -108,9 +110,9 @@ void Bypass::leave_out() {
 }
 
 bool Bypass::may_gain(std::chrono::nanoseconds taken) const {
-  if (in_vain_ > 0) return false;  // windows are new, and one stretch in kOneIn tells most of them
+  if (2 * new_operations_ > operations_) return false;  // recorded in vain: see leave_out()
   return taken <= kBeforeRace * kMostBetween ||
-         (calls_ <= kFewInWindow * windows_ && taken <= calls_ * kShortOperation);
+         (operations_ <= kFewInWindow * windows_ && taken <= operations_ * kShortOperation);
 }
 
 void Bypass::begin_race() {
@@ -118,7 +120,7 @@ void Bypass::begin_race() {
   if (!may_gain(now - since_)) return record();
   state_ = State::kRacing;
   race_.emplace();
-  syncs_ = large_ = calls_ = 0;
+  syncs_ = large_ = 0;
   since_ = now;
   of_run_ = {};
   most_ = {SIZE_MAX, SIZE_MAX};
@@ -127,14 +129,14 @@ void Bypass::begin_race() {
 
 void Bypass::end_run() {
   const std::chrono::nanoseconds now = now_(), taken = now - since_;
-  if (taken < kLeastTime || calls_ == 0) return;
+  if (taken < kLeastTime) return;
   if (is_on_) {
     most_.operations = std::min(most_.operations, of_run_.operations);
     most_.elements = std::min(most_.elements, of_run_.elements);
   }
   of_run_ = {};
-  race_->add(kTimed * taken / calls_);
-  syncs_ = large_ = calls_ = 0;
+  race_->add(taken / syncs_);
+  syncs_ = large_ = 0;
   since_ = now;
   if (const auto winner = race_->winner())
     end_race(*winner);
@@ -152,12 +154,10 @@ void Bypass::end_race(Race::Way winner) {
     return record();
   }
   if (!again && wait_ == kSoon)
-    metrics().explain_choice(
-        fmt::format("sync points with up to {} operations between them: {} ns for each operation "
-                    "where they are "
-                    "recorded, {} ns where they are not; they are not until the next race",
-                    most_.operations, race_->least(Race::kFirst).count() / kTimed,
-                    race_->least(Race::kRival).count() / kTimed));
+    metrics().explain_choice(fmt::format(
+        "sync points with up to {} operations between them: {} ns from one to the next where they "
+        "are recorded, {} ns where they are not; they are not until the next race",
+        most_.operations, race_->least(Race::kFirst).count(), race_->least(Race::kRival).count()));
   record();
   state_ = State::kBypassing;
   is_on_ = true;

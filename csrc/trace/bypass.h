@@ -5,14 +5,15 @@
 // back:
 //   one that never repeats  Once many operations between many sync points were recorded in vain,
 //       one *stretch* in a while is recorded, what is between two sync points, drawn at random,
-//       until windows repeat.
+//       until windows repeat. The end of a backward pass is a sync point here: it ends a window
+//       whatever comes, and many training loops read no value for long.
 //   one of small windows  A value is read after every few operations on a few elements, or the
 //       program goes another way each time, and what their window saves is less than what it takes
 //       to record and to run it. Where sync points are close to each other, or windows are small
 //       and nothing in them takes long, both ways are raced, timed from sync point to sync point
-//       with all that Python does, by operation, since what bypasses the tape may need fewer sync
-//       points. The winner stays for thousands of them, and for twice as many each time that it
-//       wins again.
+//       with all that Python does. The winner stays for thousands of sync points, and for twice as
+//       many each time that it wins again. What is none where the tape is bypassed, since nothing
+//       is pending then, is none of these.
 //
 // A race tells of the stretches that were in it. Those that are larger, or of other operators, end
 // it, and what it has led to: it is waited for twice as long then until the next one, since they
@@ -38,19 +39,14 @@ class Bypass {
   using Now = std::chrono::nanoseconds (*)();
   explicit Bypass(Now now) : now_(now) {}
 
-  // The next operation that can be recorded. Whether it bypasses the tape if no window is open; it
-  // has to be add()ed then.
-  bool is_on_for_next() {
-    ++calls_;
-    return is_on_;
-  }
+  // Whether the next operation bypasses the tape if no window is open; it has to be add()ed then.
   bool is_on() const { return is_on_; }
   // Such an operation, by the id of its operator, and the elements of its arguments. False: it is
   // to be recorded after all.
   bool add(uint64_t op, size_t elements);
   // A recorded window has ended, of so many operations.
   void note_window(WindowState state, size_t operations);
-  // The program has come to a sync point. No window is open.
+  // The program has come to a sync point, or to the end of backward. No window is open.
   void note_sync();
   // Nothing is known of the program any more, and its operations are recorded.
   void reset() { *this = Bypass(now_); }
@@ -64,19 +60,20 @@ class Bypass {
   // A race begins after so many sync points, which did not end a window that is being learnt. A
   // program that still learns after so many windows may have more of them than it will ever learn.
   static constexpr size_t kBeforeRace = 32, kMostLearnt = 4096;
-  // They came within that time of each other, or windows had no more operations than that, of which
-  // none can be many times faster in a kernel, and those took no longer with all that is around
-  // them, of which to record one is a part that can be measured.
+  // Either they came within that time of each other.
   static constexpr std::chrono::nanoseconds kMostBetween = std::chrono::milliseconds(1);
-  static constexpr size_t kFewInWindow = 16, kFewElements = 4096;
+  // Or windows had this many operations at most, on average: those of a few are not many times
+  // faster in kernels. And an operation took so long at most, with all that is around it: to record
+  // it is a part of that which can be measured.
+  static constexpr size_t kFewInWindow = 16;
   static constexpr std::chrono::nanoseconds kShortOperation = std::chrono::microseconds(20);
   // One run of a race. It ends behind one of the larger stretches and has some of them, so that all
   // runs have as much of each in a loop where large ones stand among small ones. The time is that
   // of a loop's body over a few sync points.
   static constexpr size_t kLeastSyncs = 8, kMostInRun = 1024, kLargeInRun = 2;
   static constexpr std::chrono::nanoseconds kLeastTime = std::chrono::microseconds(400);
-  // A race's times are those of so many operations.
-  static constexpr size_t kTimed = 1000;
+  // Stretches of so few operations and elements are alike: none is much slower either way.
+  static constexpr size_t kFewOperations = 16, kFewElements = 4096;
   // Stretches with operators that the race did not have are something else where so many come in a
   // row.
   static constexpr size_t kNewInARow = 4;
@@ -93,9 +90,8 @@ class Bypass {
   };
   struct Stretch {
     size_t operations = 0, elements = 0;
-    // Stretches of a few operations and elements are alike: none is much slower either way.
     bool exceeds(const Stretch& most) const {
-      return operations > 2 * std::max(most.operations, kFewInWindow) ||
+      return operations > 2 * std::max(most.operations, kFewOperations) ||
              elements > 2 * std::max(most.elements, kFewElements);
     }
   };
@@ -113,7 +109,6 @@ class Bypass {
   Now now_;
   State state_ = State::kRecording;
   bool is_on_ = false;
-  size_t calls_ = 0;     // operations before a race, or of a run: as many either way
   Stretch stretch_;      // since the last sync point; of recorded operations without their elements
   bool is_new_ = false;  // an operator came in it that the race did not have
 
@@ -127,9 +122,10 @@ class Bypass {
   size_t syncs_ = 0;                  // before a race, or of a run
   std::chrono::nanoseconds since_{};  // when these began, but the last
   size_t most_recorded_ = 0;          // operations of a stretch before the race
-  size_t windows_ = 0;                // before the race
-  size_t large_ = 0;                  // stretches of the run with half as many or more
-  size_t until_race_ = 0;             // sync points for which the winner stays, or is waited
+  // Of windows before the race: how many, their operations, and those of new windows.
+  size_t windows_ = 0, operations_ = 0, new_operations_ = 0;
+  size_t large_ = 0;       // stretches of the run with half as many or more
+  size_t until_race_ = 0;  // sync points for which the winner stays, or is waited
   size_t stays_ = kStays, wait_ = kSoon;
   size_t learnt_ = 0;  // windows that put off a race, since recording last won one
   std::optional<Race> race_;

@@ -1,6 +1,7 @@
 #include "trace/recorder.h"
 
 #include <ATen/Context.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include <optional>
 #include <utility>
@@ -81,9 +82,24 @@ bool Recorder::bypasses_with(const OperatorInfo& op, size_t elements) {
     return false;
   }
   if (error_ || !bypass_.add(op.id, elements)) return false;
+  backward_ = is_in_backward();
   period_.reset();
   count(counters_.bypassed);
   return true;
+}
+
+bool Recorder::is_in_backward() {
+  return torch::autograd::get_current_graph_task_id() != -1;
+}
+
+// Going into backward is no border: what autograd keeps is dead once it was used, so a window with
+// both needs no memory for most of it, and the graphs of backward are as many as forward's.
+void Recorder::end_backward() {
+  backward_ = false;
+  RecordingGuard lock(recording_lock());
+  window_.wait_until_idle(lock);
+  close(lock, {FlushReason::kBackwardEnds});
+  if (deferring_ && may_bypass(is_profiled())) bypass_.note_sync();
 }
 
 Recorder::Binding Recorder::take_over(StorageState& storage, Others& others) {
@@ -100,8 +116,7 @@ Recorder::Binding Recorder::take_over(StorageState& storage, Others& others) {
 
 // ---------------------------------------------------------------- one operation
 
-RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_ended,
-                                                c10::DeviceIndex device) {
+RecordingGuard Recorder::prepare_another_window(bool same_state, c10::DeviceIndex device) {
   execution_device();  // chosen without the lock: it may load a backend and start a driver
   TORCH_CHECK(
       !capturing_,
@@ -110,11 +125,7 @@ RecordingGuard Recorder::prepare_another_window(bool same_state, bool backward_e
       "move what is to be captured to another device than 'lazy' first");
   RecordingGuard lock(recording_lock());
   window_.wait_until_idle(lock);
-  // Going into backward is no border: what autograd keeps is dead once it was used, so a window
-  // with both needs no memory for most of it, and the graphs of backward are as many as forward's.
-  if (backward_ended)
-    close(lock, {FlushReason::kBackwardEnds});
-  else if (!same_state)
+  if (!same_state)
     close(lock, {FlushReason::kGlobalState});
   else if (!window_.takes(device))
     close(lock, {FlushReason::kOtherStream});
@@ -158,7 +169,7 @@ void Recorder::fail_guard(RecordingGuard& lock, bool because_of_another_thread) 
 
 // ---------------------------------------------------------------- flushes
 
-void Recorder::sync(Flush flush) {
+void Recorder::sync(Flush flush, bool always) {
   syncs_.count(flush.name());
   flush.at_sync = true;
   flush.profiled = is_profiled();
@@ -170,7 +181,7 @@ void Recorder::sync(Flush flush) {
   RecordingGuard lock(recording_lock());
   window_.wait_until_idle(lock);
   close(lock, flush);
-  if (deferring_ && may_bypass(flush.profiled)) bypass_.note_sync();
+  if (always && deferring_ && may_bypass(flush.profiled)) bypass_.note_sync();
   if (error_) raise_error(lock);
 }
 

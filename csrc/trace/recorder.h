@@ -71,19 +71,23 @@ class Recorder {
     return storage.resident() && !window_.makes(storage) &&
            storage.views.moves(window_.serial(), bounds);
   }
-  // Whether an operation that can be recorded is not to be, see Bypass. Asked once for each.
+  // Whether an operation that can be recorded is not to be, see Bypass. Asked once for each, before
+  // anything else is done about it: backward may have ended before it, which is a border.
   // `elements()`: of its arguments; asked only where that matters.
   template <class Elements>
   bool bypasses(const OperatorInfo& op, const Elements& elements) {
-    if (!bypass_.is_on_for_next() || window_.mode() != Window::Mode::kClosed) [[likely]]
+    if (backward_ && !is_in_backward()) [[unlikely]]
+      end_backward();
+    if (!bypass_.is_on() || window_.mode() != Window::Mode::kClosed) [[likely]]
       return false;
     return bypasses_with(op, elements());
   }
   // An open window that runs its operations at the call.
   bool is_eager() const { return window_.mode() == Window::Mode::kEager; }
 
-  // Runs what is pending and raises an error that a deferred operation left.
-  void sync(Flush flush);
+  // Runs what is pending and raises an error that a deferred operation left. `always`: whether this
+  // is a sync point where nothing is pending, too.
+  void sync(Flush flush, bool always = true);
   // Runs what is pending; an error stays for the next sync.
   void flush(Flush flush);
   // Runs this window in its owner's stead, if it is on one of the streams where these are given; an
@@ -122,6 +126,8 @@ class Recorder {
     return learner_of_window_->record_profile(window_, automatic);
   }
   bool bypasses_with(const OperatorInfo& op, size_t elements);
+  static bool is_in_backward();
+  void end_backward();
   using Others = c10::SmallVector<Recorder*, 1>;
   void resolve_unusual(const ValueBinding& binding, StorageState& storage, bool writes);
   // Adds the recorders of other threads that have to run before one that reads or writes the
@@ -134,22 +140,18 @@ class Recorder {
 
   // --- For the open operation
 
-  // The window is the next operation's: flushes at borders (backward ended, the global state, the
-  // device or the stream changed), raises an error left by such a flush, opens a window where none
-  // is. Returns the lock, or none where the window was eager already: nothing is pending then, and
-  // no other thread has business here.
+  // The window is the next operation's: flushes at borders (the global state, the device or the
+  // stream changed), raises an error left by a flush, opens a window where none is. Returns the
+  // lock, or none where the window was eager already: nothing is pending then, and no other thread
+  // has business here.
   RecordingGuard prepare_window(bool backward, c10::DeviceIndex device) {
     const bool same_state = GlobalState::current().version == state_version_;
     const bool same_place = window_.takes(device);
-    const bool backward_ended = backward_ && !backward;
     backward_ = backward;
-    if (window_.mode() == Window::Mode::kEager && same_state && same_place && !backward_ended &&
-        !error_)
-      return {};
-    return prepare_another_window(same_state, backward_ended, device);
+    if (window_.mode() == Window::Mode::kEager && same_state && same_place && !error_) return {};
+    return prepare_another_window(same_state, device);
   }
-  RecordingGuard prepare_another_window(bool same_state, bool backward_ended,
-                                        c10::DeviceIndex device);
+  RecordingGuard prepare_another_window(bool same_state, c10::DeviceIndex device);
   // The open operation does not follow the known traces, or another thread's window has to run
   // before it: those before it run operation by operation, and the window goes on eagerly. Releases
   // the lock; raises an error that was left.

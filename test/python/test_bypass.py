@@ -52,6 +52,28 @@ def test_a_program_that_never_repeats_is_recorded_now_and_then(device):
     assert metrics["bypassed"] > metrics["recorded"] / 4
 
 
+def test_a_training_loop_that_never_repeats_needs_no_sync_point_for_that(device):
+    def train(where):
+        generator = torch.Generator().manual_seed(7)
+        weight = torch.ones(4, device=where, requires_grad=True)
+        for _ in range(200):
+            y = weight
+            for choice in torch.randint(0, 3, (20,), generator=generator).tolist():
+                y = [lambda y: y * 0.5, lambda y: y.tanh(), lambda y: y + 0.1][choice](y)
+            y.sum().backward()
+            with torch.no_grad():
+                weight -= 0.1 * weight.grad
+            weight.grad = None
+        return weight.detach().cpu()
+
+    expected = train("cpu")
+
+    trained = train(device)
+
+    torch.testing.assert_close(trained, expected)
+    assert bypassed() > torch_lazy.metrics()["recorded"] / 4
+
+
 def test_what_repeats_again_is_deferred_after_that(device):
     never_repeat(device, 200, seed=2)
     x = torch.arange(64.0).to(device)
