@@ -2,11 +2,15 @@
 // tensor, and of any other device's makes a tensor of the number, views and expands it and copies:
 // four operations for one. Here lazy tensors are filled, too, for what can be said of it before
 // PyTorch looks at the index: numbers of Python's own, and indices that are views.
+//
+// And parts that Python's subscript writes to where they are: `x[i] += 1` assigns to `x[i]` what it
+// has changed in place. PyTorch copies the elements to themselves.
 #include "python/number_assignment.h"
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/jit/frontend/tracer.h>
@@ -71,6 +75,20 @@ bool overflows(const at::Scalar& number, c10::ScalarType dtype) {
   return std::abs(number.toDouble()) > greatest;
 }
 
+// A part of the same tensor as far as memory goes. Python's modes are shown PyTorch's operators.
+bool may_be_part(PyObject* value, const at::Tensor& whole) {
+  if (!is_plain_lazy(value) || c10::impl::TorchDispatchModeTLS::any_modes_set()) return false;
+  const at::Tensor& part = THPVariable_Unpack(value);
+  return part.has_storage() && whole.has_storage() && part.storage().is_alias_of(whole.storage());
+}
+
+// Of two tensors over one storage.
+bool are_same_elements(const at::Tensor& a, const at::Tensor& b) {
+  return a.sizes() == b.sizes() && a.strides() == b.strides() &&
+         a.storage_offset() == b.storage_offset() && a.dtype() == b.dtype() &&
+         a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
+}
+
 int assign(PyObject* self, PyObject* index, PyObject* value) {
   HANDLE_TH_ERRORS
   if (value && is_plain_lazy(self) && selects_view(index) &&
@@ -82,6 +100,15 @@ int assign(PyObject* self, PyObject* index, PyObject* value) {
       const py::gil_scoped_release released;  // a window may run
       THPVariable_Unpack(part.ptr()).fill_(*number);
       return 0;
+    }
+    if (may_be_part(value, THPVariable_Unpack(self))) {
+      const py::object part = py::reinterpret_steal<py::object>(PyObject_GetItem(self, index));
+      if (!part) return -1;
+      const at::Tensor& written = THPVariable_Unpack(part.ptr());
+      if (are_same_elements(written, THPVariable_Unpack(value))) {
+        if (!written.is_inference()) written.unsafeGetTensorImpl()->bump_version();
+        return 0;
+      }
     }
   }
   return original_assign(self, index, value);

@@ -8,6 +8,8 @@ import pytest
 import torch
 from behaviour import Operators, same_on
 
+import torch_lazy
+
 INDICES = {
     "a row": 1,
     "the last row": -1,
@@ -163,3 +165,55 @@ def test_a_subclass_sees_the_assignment(device):
     x[0] = 1
 
     assert torch.Tensor.__setitem__ in seen
+
+
+PARTS = {name: INDICES[name] for name in INDICES if "list" not in name and "condition" not in name}
+
+
+@pytest.mark.parametrize("index", PARTS.values(), ids=PARTS)
+def test_a_part_that_was_changed_in_place_is_as_on_the_cpu(device, index):
+    def program(where):
+        t = torch.arange(12.0).reshape(3, 4).to(where)
+        t[index] += 2
+        t.t()[index] *= 3
+        t[index] -= t[index]
+        before = t._version
+        t[index] += 1
+        return [t, t._version - before]
+
+    same_on(device, program)
+
+
+def test_a_part_that_was_changed_in_place_is_not_copied_to_itself(device):
+    t = torch.zeros(3, 4).to(device)
+    torch_lazy.reset_metrics()
+
+    t[1] += 2
+
+    metrics = torch_lazy.metrics()
+    assert metrics["recorded"] + metrics["bypassed"] <= 3  # two views and the sum
+    assert t.tolist() == [[0] * 4, [2] * 4, [0] * 4]
+
+
+def test_another_part_of_the_same_tensor_is_copied(device):
+    def program(where):
+        t = torch.arange(12.0).reshape(3, 4).to(where)
+        t[0] = t[1]
+        t[2] = t[1].flip(0)
+        t[1, :2] = t[1, 2:]
+        t[:, 0] = t[0, :3]
+        return t
+
+    same_on(device, program)
+
+
+def test_a_part_that_is_the_same_memory_with_a_gradient_gives_its_gradient(device):
+    def program(where):
+        t = torch.arange(4.0).to(where)
+        part = t.detach().requires_grad_()
+        t[:] = part * 1
+        t[:] = part
+        t.square().sum().backward()
+        return [part.grad, t.detach()]
+
+    same_on(device, program)
