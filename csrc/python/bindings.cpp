@@ -28,9 +28,9 @@
 #include "python/lazy_capsules.h"
 #include "python/lists_of_elements.h"
 #include "python/memory_bindings.h"
-#include "python/number_assignment.h"
 #include "python/profile_bindings.h"
 #include "python/stream_bindings.h"
+#include "python/subscript_assignment.h"
 #include "runtime/compile_queue.h"
 #include "runtime/select_backend.h"
 #include "runtime/trace_cache.h"
@@ -232,7 +232,7 @@ PYBIND11_MODULE(_C, module) {
   bind_profile(module);
   bind_generator(module);
   bind_device_numbers(module);
-  bind_number_assignment(module);
+  bind_subscript_assignment(module);
   bind_lists_of_elements(module);
   bind_lazy_capsules(module);
   bind_streams(module);

@@ -1,4 +1,4 @@
-"""Numbers that a subscript writes: on `lazy` one operation fills the part, as on the CPU."""
+"""What a subscript writes: a number fills the part, and a part that was changed in place stays."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
 //
 // And parts that Python's subscript writes to where they are: `x[i] += 1` assigns to `x[i]` what it
 // has changed in place. PyTorch copies the elements to themselves.
-#include "python/number_assignment.h"
+#include "python/subscript_assignment.h"
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/PythonTorchFunctionTLS.h>
@@ -125,7 +125,7 @@ void fill_by_assignment() {
 
 }  // namespace
 
-void bind_number_assignment(py::module_& module) {
+void bind_subscript_assignment(py::module_& module) {
   module.def("fill_by_assignment", &fill_by_assignment);
 }
 
