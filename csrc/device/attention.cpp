@@ -153,10 +153,10 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                          mask->scalar_type() == c10::ScalarType::Float ||
                          mask->dtype() == query.dtype();
   // The CPU's kernel alone takes both.
-  const bool masks_fit = !(is_causal && is_given(mask)) || execution_device().is_cpu();
+  const bool takes_both = !(is_causal && is_given(mask)) || execution_device().is_cpu();
   const bool has_elements = query.numel() > 0 && key.numel() > 0 && value.numel() > 0;
   const bool may_fuse = all_lazy && has_elements && query.dim() == 4 && key.dim() == 4 &&
-                        value.dim() == 4 && masks_fit && query.dtype() == key.dtype() &&
+                        value.dim() == 4 && takes_both && query.dtype() == key.dtype() &&
                         query.dtype() == value.dtype() && mask_fits;
   const bool on_cuda = execution_device().key == c10::DispatchKey::CUDA;
   const SDPBackend choice =
