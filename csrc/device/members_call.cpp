@@ -15,6 +15,7 @@
 #include "offload/host_call.h"
 #include "offload/runtime_device.h"
 #include "ops/replace_tensors.h"
+#include "ops/same_elements.h"
 #include "ops/thread_state.h"
 
 namespace torch_lazy {
@@ -147,7 +148,7 @@ class MembersCall {
     Members members = members_of(inner);
     for (at::Tensor& member : members) {
       const Part* const part = part_with_memory_of(member);
-      const bool known = part && part->lazy.defined() && is_same(member, part->inner);
+      const bool known = part && part->lazy.defined() && are_same_elements(member, part->inner);
       member = known ? part->lazy : wrap_strided(member, part);
     }
     return members;
@@ -175,16 +176,10 @@ class MembersCall {
     const Part* found = nullptr;
     for (const Part& part : parts_) {
       if (!inner.storage().is_alias_of(part.inner.storage())) continue;
-      if (is_same(inner, part.inner)) return &part;
+      if (are_same_elements(inner, part.inner)) return &part;
       if (!found) found = &part;
     }
     return found;
-  }
-  // Of two tensors over one storage.
-  static bool is_same(const at::Tensor& a, const at::Tensor& b) {
-    return a.sizes() == b.sizes() && a.strides() == b.strides() &&
-           a.storage_offset() == b.storage_offset() && a.dtype() == b.dtype() &&
-           a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
   }
 
   const OperatorInfo& op_;

@@ -19,6 +19,8 @@
 #include <limits>
 #include <optional>
 
+#include "ops/same_elements.h"
+
 namespace py = pybind11;
 
 namespace torch_lazy {
@@ -82,13 +84,6 @@ bool may_be_part(PyObject* value, const at::Tensor& whole) {
   return part.has_storage() && whole.has_storage() && part.storage().is_alias_of(whole.storage());
 }
 
-// Of two tensors over one storage.
-bool are_same_elements(const at::Tensor& a, const at::Tensor& b) {
-  return a.sizes() == b.sizes() && a.strides() == b.strides() &&
-         a.storage_offset() == b.storage_offset() && a.dtype() == b.dtype() &&
-         a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
-}
-
 int assign(PyObject* self, PyObject* index, PyObject* value) {
   HANDLE_TH_ERRORS
   if (value && is_plain_lazy(self) && selects_view(index) &&
@@ -116,7 +111,7 @@ int assign(PyObject* self, PyObject* index, PyObject* value) {
 }
 
 // Python looks at the table of the very class, to which it copied the function of the base class.
-void fill_by_assignment() {
+void assign_in_place() {
   objobjargproc& entry =
       reinterpret_cast<PyTypeObject*>(THPVariableClass)->tp_as_mapping->mp_ass_subscript;
   if (entry == &assign) return;
@@ -126,7 +121,7 @@ void fill_by_assignment() {
 }  // namespace
 
 void bind_subscript_assignment(py::module_& module) {
-  module.def("fill_by_assignment", &fill_by_assignment);
+  module.def("assign_in_place", &assign_in_place);
 }
 
 }  // namespace torch_lazy

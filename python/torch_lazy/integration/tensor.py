@@ -110,10 +110,11 @@ def install() -> None:
 
     What PyTorch does for the CPU's tensors in one step, it does for these, too (``csrc/python``): a
     number that a subscript writes fills the part, and ``tolist()`` reads where the elements lie.
+    What was changed in place, a subscript does not copy to itself.
     """
     from torch_lazy import _C
 
-    _C.fill_by_assignment()
+    _C.assign_in_place()
     _C.make_lists_in_place(torch.Tensor.tolist)
     torch.Tensor.is_lazy = property(_is_lazy, _set_is_lazy)
     torch.Tensor.lazy = _tensor_lazy
